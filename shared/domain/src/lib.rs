@@ -1,0 +1,3 @@
+//! Glossary.
+pub mod ids;
+pub mod time;
