@@ -1,0 +1,5 @@
+//! Prints `docs/errors.md`.
+
+fn main() {
+    print!("{}", wire::problem::render());
+}

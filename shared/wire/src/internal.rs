@@ -1,0 +1,112 @@
+//! Calls between services (orchestrator): `/internal/v1`, bearer = internal token.
+//!
+//! They only make fast what a row already orders: a lost call loses nothing.
+
+use domain::ids::{ClaimId, Epoch, PendingId, SessionId};
+use serde::{Deserialize, Serialize};
+
+/// `POST /internal/v1/deliver`: act on an open intent; answered with a [`DeliverReply`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deliver {
+    /// The claim whose response is to be delivered.
+    pub claim_id: ClaimId,
+    /// Its session.
+    pub session_id: SessionId,
+    /// The owner the call is meant for.
+    pub owner_epoch: Epoch,
+}
+
+/// What became of a delivery. Silence means none of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "snake_case")]
+pub enum DeliverReply {
+    /// Confirmed in Postgres and released to the agent.
+    Confirmed,
+    /// The intent is no longer this delivery's to confirm; nothing was delivered by this call.
+    Lost {
+        /// What came before it.
+        why: LostWhy,
+    },
+    /// Another delivery or cancel holds the waiter: ask again.
+    Busy,
+    /// The session belongs to somebody else.
+    NotOwner {
+        /// The owner's epoch, if there is one.
+        epoch: Option<Epoch>,
+    },
+    /// The owner says that no agent waits and that the grace is over.
+    NoWaiter,
+}
+
+/// Why a delivery found nothing to confirm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LostWhy {
+    /// The claim was given back.
+    Restored,
+    /// The turn that asked is closed.
+    TurnClosed,
+    /// The session has ended.
+    SessionEnded,
+    /// It was confirmed before.
+    Confirmed,
+}
+
+/// `POST /internal/v1/cancel`: take the waiter and commit `cancelled`; answered with a [`CancelReply`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cancel {
+    /// The bundle.
+    pub pending_id: PendingId,
+    /// Its session.
+    pub session_id: SessionId,
+    /// The owner the call is meant for.
+    pub owner_epoch: Epoch,
+}
+
+/// What became of a cancel. Silence means that nothing is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "snake_case")]
+pub enum CancelReply {
+    /// Committed, and the agent told.
+    Cancelled,
+    /// No agent waits.
+    NoLiveWaiter,
+    /// A delivery holds the waiter.
+    Busy,
+    /// The session belongs to somebody else.
+    NotOwner,
+    /// The bundle cannot be cancelled any more.
+    NotActive,
+}
+
+/// `POST /internal/v1/wake`: look at a session again; answered with 204.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wake {
+    /// The session.
+    pub session_id: SessionId,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{from_value, json, to_value};
+
+    #[test]
+    fn replies_read_as_they_are_written() {
+        for (reply, value) in [
+            (DeliverReply::Confirmed, json!({ "reply": "confirmed" })),
+            (DeliverReply::Lost { why: LostWhy::TurnClosed }, json!({ "reply": "lost", "why": "turn_closed" })),
+            (DeliverReply::Busy, json!({ "reply": "busy" })),
+            (DeliverReply::NotOwner { epoch: Some(Epoch(4)) }, json!({ "reply": "not_owner", "epoch": 4 })),
+            (DeliverReply::NotOwner { epoch: None }, json!({ "reply": "not_owner", "epoch": null })),
+            (DeliverReply::NoWaiter, json!({ "reply": "no_waiter" })),
+        ] {
+            assert_eq!(to_value(reply).expect("a reply is plain data"), value);
+            assert_eq!(from_value::<DeliverReply>(value).expect("a reply reads back"), reply);
+        }
+        assert_eq!(to_value(CancelReply::NoLiveWaiter).expect("plain data"), json!({ "reply": "no_live_waiter" }));
+    }
+}
