@@ -1,7 +1,8 @@
 //! The HTTP agent API (orchestrator): `/agent/v1`, bearer = agent token.
 
+use domain::ask::{AskInput, QuestionInput};
 use domain::ids::{ExecutionId, PendingId, SessionId, TurnId};
-use domain::object::{AskInput, OpenTurn, QuestionInput, TurnOrigin};
+use domain::object::{OpenTurn, TurnOrigin};
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

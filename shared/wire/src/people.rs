@@ -2,7 +2,7 @@
 
 use crate::Secret;
 use domain::ids::{PendingId, SessionId, TokenId, WorkflowId, WorkspaceId};
-use domain::object::{AnswerEntry, BundleState, EndState, Role, Session, TaskState};
+use domain::object::{BundleState, EndState, Role, Session, TaskState};
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -129,56 +129,9 @@ pub struct CreatedAgentToken {
     pub agent_token: Option<Secret>,
 }
 
-/// `POST /api/v1/clarification/{pending_id}/respond`; answered with a [`domain::object::RespondOutcome`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Respond {
-    /// One entry for each pending question; none when rejected.
-    #[serde(default)]
-    pub answers: Vec<AnswerInput>,
-    /// Skip: the agent goes on without an answer.
-    #[serde(default)]
-    pub rejected: bool,
-    /// Why, in the person's words.
-    #[serde(default)]
-    pub reject_reason: String,
-}
-
-impl Respond {
-    /// The entries as the domain reads them.
-    #[must_use]
-    pub fn entries(&self) -> Vec<AnswerEntry> {
-        self.answers.iter().cloned().map(AnswerEntry::from).collect()
-    }
-}
-
-/// One entry of a [`Respond`]: an [`AnswerEntry`] that refuses unknown fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AnswerInput {
-    /// The question.
-    pub question_id: String,
-    /// Ids of the chosen options.
-    #[serde(default)]
-    pub selected_options: Vec<String>,
-    /// The person's own words.
-    #[serde(default)]
-    pub custom_text: String,
-}
-
-impl From<AnswerInput> for AnswerEntry {
-    fn from(input: AnswerInput) -> Self {
-        let AnswerInput { question_id, selected_options, custom_text } = input;
-        Self { question_id, selected_options, custom_text }
-    }
-}
-
-impl From<AnswerEntry> for AnswerInput {
-    fn from(entry: AnswerEntry) -> Self {
-        let AnswerEntry { question_id, selected_options, custom_text } = entry;
-        Self { question_id, selected_options, custom_text }
-    }
-}
+/// `POST /api/v1/clarification/{pending_id}/respond`: the body as `domain` reads and judges it; answered with a
+/// [`domain::object::RespondOutcome`].
+pub use domain::answer::{AnswerInput, RespondInput as Respond};
 
 /// `POST /api/v1/clarification/{pending_id}/cancel` takes no body; this is its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -210,10 +163,7 @@ mod tests {
     #[test]
     fn a_response_needs_no_more_than_the_question() {
         let body: Respond = from_value(json!({ "answers": [{ "question_id": "q1" }] })).expect("the shortest response");
-        assert_eq!(
-            body.entries(),
-            [AnswerEntry { question_id: "q1".into(), selected_options: vec![], custom_text: String::new() }]
-        );
+        assert_eq!(body.answers, [AnswerInput { question_id: "q1".into(), ..AnswerInput::default() }]);
         let skip: Respond = from_value(json!({ "rejected": true })).expect("a skip needs no answers");
         assert!(skip.rejected && skip.answers.is_empty());
     }

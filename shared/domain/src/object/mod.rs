@@ -5,7 +5,6 @@
 
 mod agent;
 mod answer;
-mod ask;
 mod bundle;
 mod call;
 mod message;
@@ -15,7 +14,6 @@ mod words;
 
 pub use agent::{AgentAnswer, AgentOutcome, AgentView, ChosenOption};
 pub use answer::{Actor, AnswerEntry, PendingActionRevision, Recorded, RespondOutcome, Response};
-pub use ask::{AskInput, OptionInput, QuestionInput};
 pub use bundle::{Bundle, BundleQuestion, Choice, Question};
 pub use call::Call;
 pub use message::{Author, ClarificationMetadata, Message, MessageMetadata, QueuedMessage};
