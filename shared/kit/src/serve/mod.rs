@@ -1,0 +1,103 @@
+//! The HTTP server that every service is: its strict extractors, its errors, its spans and its end.
+//!
+//! A service makes a plain [`axum::Router`]; [`finish`] adds what all have in common. Errors of every kind, also those
+//! of the framework, leave as problem documents.
+
+mod extract;
+mod observe;
+mod page;
+
+pub use extract::{IdempotencyKey, Json, NoQuery, OptionalJson, Path, Query};
+pub use page::{Page, next_cursor};
+
+use crate::health::{self, Health};
+use crate::limits;
+use crate::metrics::{Metrics, serve_metrics};
+use crate::shutdown::Shutdown;
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::middleware::from_fn_with_state;
+use axum::routing::get;
+use axum::serve::ListenerExt as _;
+use http::Method;
+use observe::Observer;
+use tokio::net::TcpListener;
+use wire::problem::{Code, Problem};
+
+/// What all routes of a process share.
+#[derive(Clone)]
+pub struct Server {
+    /// The service's name, as in logs and metrics.
+    pub service: &'static str,
+    /// The instruments, served under `/metrics`.
+    pub metrics: Metrics,
+    /// The health, served under `/livez`, `/readyz` and `/version`.
+    pub health: Health,
+    /// The end.
+    pub shutdown: Shutdown,
+}
+
+/// Completes a service's routes: health and metrics, 404 and 405 as problems, the body limit of 256 KiB (a route may
+/// have its own [`DefaultBodyLimit`]), request ids, spans, metrics, and a problem instead of a panic.
+///
+/// The router must not have fallbacks of its own. Routers of several services may be merged before.
+pub fn finish(router: Router, server: &Server) -> Router {
+    let observer = Observer { service: server.service, metrics: server.metrics.clone() };
+    router
+        .merge(health::routes(server.health.clone()))
+        .route("/metrics", get(serve_metrics).with_state(server.metrics.clone()))
+        .method_not_allowed_fallback(method_not_allowed)
+        .fallback(not_found)
+        .layer(DefaultBodyLimit::max(limits::BODY))
+        .layer(from_fn_with_state(observer, observe::observe))
+}
+
+/// Serves `router`, completed by [`finish`], until [`Shutdown::closing`] is cancelled and every connection has ended.
+/// Held requests and streams must end themselves at that token.
+///
+/// # Errors
+/// What the listener says. Failed accepts are no errors; they are tried again.
+pub async fn serve(listener: TcpListener, router: Router, server: Server) -> std::io::Result<()> {
+    let router = finish(router, &server);
+    let listener = listener.tap_io(|connection| {
+        // An answer is one small write that somebody waits for: it must not wait for more to send.
+        if let Err(why) = connection.set_nodelay(true) {
+            tracing::debug!(%why, "a connection keeps Nagle's algorithm");
+        }
+    });
+    axum::serve(listener, router).with_graceful_shutdown(server.shutdown.closing().cancelled_owned()).await
+}
+
+/// The service that serves `method` on `path`, if any does: what an edge proxy routes by.
+fn server_of(method: &Method, path: &str) -> Option<&'static str> {
+    let under = |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if under("/agent") || under("/mcp") || under("/internal") {
+        Some("orchestrator")
+    } else if under("/api/v1") {
+        Some(if matches!(*method, Method::GET | Method::HEAD) { "projection" } else { "respond-api" })
+    } else {
+        None
+    }
+}
+
+async fn not_found(request: Request) -> Problem {
+    let detail = match server_of(request.method(), request.uri().path()) {
+        Some(service) => {
+            format!("this process serves no such path; requests like this one go to the {service} service")
+        }
+        None => "there is no such path".to_owned(),
+    };
+    Problem::new(Code::NotFound, detail)
+}
+
+/// The framework adds `Allow`, which it alone knows.
+async fn method_not_allowed(request: Request) -> Problem {
+    let mut detail = format!("the path does not take {}", request.method());
+    if let Some(service) = server_of(request.method(), request.uri().path()) {
+        detail.push_str(&format!(" here; such requests go to the {service} service"));
+    }
+    Problem::new(Code::MethodNotAllowed, detail)
+}
+
+#[cfg(test)]
+mod tests;
