@@ -13,7 +13,9 @@ mod point;
 mod signal;
 
 pub use point::CrashPoint;
-pub use signal::{SignalReceiver, TestSignal};
+#[cfg(feature = "faults")]
+pub use signal::SignalReceiver;
+pub use signal::TestSignal;
 /// Iteration over all crash points, for documents and test suites.
 pub use strum::IntoEnumIterator;
 

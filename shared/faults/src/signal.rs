@@ -3,8 +3,7 @@
 /// Says that something has happened, to a test that wants to wait for the fact instead of for time.
 ///
 /// It is a constant of the place that signals: `static TAKEN: TestSignal<SessionId> = TestSignal::new();`. Without the
-/// feature `faults` it is empty and costs nothing; with it, it costs nothing until a test calls
-/// [`TestSignal::listen`].
+/// feature `faults` it is empty and costs nothing; with it, it costs nothing until a test listens.
 pub struct TestSignal<T> {
     #[cfg(feature = "faults")]
     to: std::sync::OnceLock<tokio::sync::mpsc::UnboundedSender<T>>,
@@ -16,11 +15,6 @@ pub struct TestSignal<T> {
 #[cfg(feature = "faults")]
 #[derive(Debug)]
 pub struct SignalReceiver<T>(tokio::sync::mpsc::UnboundedReceiver<T>);
-
-/// The test's end of a [`TestSignal`]; in this build no signal ever arrives.
-#[cfg(not(feature = "faults"))]
-#[derive(Debug)]
-pub struct SignalReceiver<T>(std::marker::PhantomData<fn(T)>);
 
 impl<T> TestSignal<T> {
     /// A signal nobody listens to yet.

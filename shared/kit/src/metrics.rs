@@ -89,8 +89,6 @@ pub struct Metrics {
     pub lease_failures: Counter,
     /// 1 while this instance trusts its lease, 0 while it is frozen or fenced.
     pub lease_trusted: Gauge,
-    /// Wake-up hints by what became of them: `sent`, `dropped`.
-    pub hints: Family<OutcomeLabel, Counter>,
 }
 
 impl Default for Metrics {
@@ -131,7 +129,6 @@ impl Metrics {
             lease_renewals: add(&mut r, "lease_renewals", "Lease renewals that were confirmed", Counter::default()),
             lease_failures: add(&mut r, "lease_failures", "Lease renewals that failed", Counter::default()),
             lease_trusted: add(&mut r, "lease_trusted", "1 while the lease is trusted", Gauge::default()),
-            hints: add(&mut r, "hints", "Wake-up hints", Family::default()),
             registry: Arc::new(r),
         }
     }

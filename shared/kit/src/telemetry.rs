@@ -13,6 +13,10 @@ use std::str::FromStr;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
+/// What is logged when nothing else is said: the broker's client tells at `info` of each attempt to connect, which
+/// during an outage would drown everything else.
+pub const DEFAULT_FILTER: &str = "info,async_nats=error";
+
 /// Why logging could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
@@ -26,14 +30,14 @@ pub enum TelemetryError {
 
 /// Begins logging for the whole process. `service` stands in every JSON line.
 ///
-/// What is logged is `ASKBACK_LOG`, else `RUST_LOG`, else `info`, in the syntax of `tracing_subscriber`. Panics become
-/// log lines.
+/// What is logged is `ASKBACK_LOG`, else `RUST_LOG`, else [`DEFAULT_FILTER`], in the syntax of `tracing_subscriber`.
+/// Panics become log lines.
 ///
 /// # Errors
 /// A filter that cannot be read, or a second call.
 pub fn init(service: &'static str, format: LogFormat) -> Result<(), TelemetryError> {
     let directives = ["ASKBACK_LOG", "RUST_LOG"].into_iter().find_map(|name| std::env::var(name).ok());
-    let filter = EnvFilter::builder().parse(directives.as_deref().unwrap_or("info"))?;
+    let filter = EnvFilter::builder().parse(directives.as_deref().unwrap_or(DEFAULT_FILTER))?;
     let json = match format {
         LogFormat::Json => true,
         LogFormat::Text => false,
@@ -213,5 +217,36 @@ mod tests {
         ] {
             assert_eq!(wrong.parse::<TraceParent>(), Err(NoTraceParent), "{wrong:?}");
         }
+    }
+
+    /// Runs this test binary again as a child, because logging begins once a process and for all of it.
+    #[test]
+    fn lines_are_json_with_service_and_span_and_panics_are_lines() {
+        const CHILD: &str = "KIT_TELEMETRY_CHILD";
+        if std::env::var_os(CHILD).is_some() {
+            init("respond-api", LogFormat::Json).expect("it is the first call");
+            tracing::info_span!("request", request_id = "r-1").in_scope(|| tracing::info!(code = "busy", "answered"));
+            std::thread::spawn(|| panic!("on \"purpose\"")).join().expect_err("it panicked");
+            assert!(init("respond-api", LogFormat::Json).is_err(), "a second call was taken");
+            return;
+        }
+        let me = std::env::current_exe().expect("a running test has a path");
+        let child = std::process::Command::new(me)
+            .args([
+                "--exact",
+                "--nocapture",
+                "telemetry::tests::lines_are_json_with_service_and_span_and_panics_are_lines",
+            ])
+            .env(CHILD, "1")
+            .env("ASKBACK_LOG", "info")
+            .output()
+            .expect("the test binary can be started again");
+        let log = String::from_utf8(child.stderr).expect("text");
+        let lines: Vec<serde_json::Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let [answered, panicked] = &lines[..] else { panic!("not two lines:\n{log}") };
+        assert_eq!((&answered["service"], &answered["code"]), (&"respond-api".into(), &"busy".into()), "{log}");
+        assert_eq!(answered["span"]["request_id"], "r-1", "{log}");
+        assert_eq!(panicked["message"], "panic: on \"purpose\"", "{log}");
+        assert!(child.status.success());
     }
 }

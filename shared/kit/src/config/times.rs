@@ -19,7 +19,7 @@ macro_rules! times {
                     env = $env,
                     value_name = "MS",
                     default_value = stringify!($default_ms),
-                    hide = true,
+                    hide_short_help = true,
                     value_parser = |text: &str| millis($env, text)
                 )]
                 pub $field: Duration,

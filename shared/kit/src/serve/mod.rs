@@ -52,12 +52,16 @@ pub fn finish(router: Router, server: &Server) -> Router {
         .layer(from_fn_with_state(observer, observe::observe))
 }
 
-/// Serves `router`, completed by [`finish`], until [`Shutdown::closing`] is cancelled and every connection has ended.
+/// Raises the limit of open files, then serves `router`, completed by [`finish`], until [`Shutdown::closing`] is cancelled and every connection has ended.
 /// Held requests and streams must end themselves at that token.
 ///
 /// # Errors
 /// What the listener says. Failed accepts are no errors; they are tried again.
 pub async fn serve(listener: TcpListener, router: Router, server: Server) -> std::io::Result<()> {
+    match limits::raise_open_files() {
+        Ok(open_files) => tracing::info!(service = server.service, open_files, "serving"),
+        Err(why) => tracing::warn!(service = server.service, %why, "serving with the limit of open files as it was"),
+    }
     let router = finish(router, &server);
     let listener = listener.tap_io(|connection| {
         // An answer is one small write that somebody waits for: it must not wait for more to send.
