@@ -46,7 +46,7 @@ pub struct AnswerInput {
 }
 
 /// A response in its normal form.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NormalisedResponse {
     /// One entry for each pending question, in question order; empty for a skip.
     pub answers: Vec<AnswerEntry>,

@@ -74,6 +74,8 @@ id! {
     WorkflowId,
     /// A step of a workflow.
     StepId,
+    /// A tool call.
+    CallId,
 }
 
 /// The fencing number of an instance: handed out by the database, larger is newer.

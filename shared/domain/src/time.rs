@@ -98,8 +98,7 @@ mod tests {
 
     #[test]
     fn a_moment_reads_and_writes_as_rfc_3339_with_microseconds() {
-        let moment: Timestamp =
-            serde_json::from_str("\"2026-11-30T10:00:00.5+02:00\"").expect("the text is RFC 3339");
+        let moment: Timestamp = serde_json::from_str("\"2026-11-30T10:00:00.5+02:00\"").expect("the text is RFC 3339");
         assert_eq!(moment.to_string(), "2026-11-30T08:00:00.500000Z");
         assert_eq!(serde_json::to_string(&moment).expect("a moment is a string"), "\"2026-11-30T08:00:00.500000Z\"");
     }

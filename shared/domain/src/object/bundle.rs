@@ -20,6 +20,20 @@ pub struct Question {
     pub multi_select: bool,
 }
 
+impl Question {
+    /// What is left of a deleted question: its identity.
+    #[must_use]
+    pub fn without_text(&self) -> Self {
+        Self {
+            question_id: self.question_id.clone(),
+            title: String::new(),
+            prompt: String::new(),
+            options: Vec::new(),
+            multi_select: self.multi_select,
+        }
+    }
+}
+
 /// One option of a question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {

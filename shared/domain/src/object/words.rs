@@ -324,6 +324,15 @@ impl QuestionStatus {
     }
 }
 
+impl RuntimeKind {
+    /// Whether prompts of this runtime reach the agent without a call that leaves the house, so that it can never be
+    /// unknown whether one was accepted.
+    #[must_use]
+    pub const fn is_in_house(self) -> bool {
+        matches!(self, Self::Mailbox | Self::Model | Self::Demo)
+    }
+}
+
 impl BundleState {
     /// Whether the bundle is in the inbox: a person can answer it now.
     #[must_use]

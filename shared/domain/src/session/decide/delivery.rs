@@ -1,0 +1,454 @@
+//! Responses: claim, confirm, resume, restore, acknowledge (5.2 to 5.4).
+
+use super::clarification::tell_updated;
+use super::turn::{self, Opening, PromptText, told};
+use super::{acknowledge, inactive};
+use crate::answer::NormalisedResponse;
+use crate::ids::{ClaimId, Epoch, Ids, MessageId, PendingId, TurnId};
+use crate::object::{self, AuthorType, QuestionStatus, TurnOrigin};
+use crate::prompt::resumed_prompt;
+use crate::session::command::{Command, Decision};
+use crate::session::draft::Draft;
+use crate::session::event::EventType;
+use crate::session::notice::Notice;
+use crate::session::rejection::Rejection;
+use crate::session::rows::{Delivery, DeliveryOutcome, Intent, IntentStatus};
+use crate::session::transitions::{BundleInput, IntentInput, Then, TurnInput};
+use crate::session::view::{Needs, View};
+use std::time::Duration;
+
+/// A person's response to a bundle.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// The id of the claim if it is accepted.
+    pub claim_id: ClaimId,
+    /// The bundle.
+    pub pending_id: PendingId,
+    /// The pending questions the response was checked against.
+    pub message_ids: Vec<MessageId>,
+    /// The response in its normal form.
+    pub response: NormalisedResponse,
+    /// Who responds.
+    pub actor: object::Actor,
+    /// Epoch of the process that claims and will see the hand-off through.
+    pub claimant_epoch: Option<Epoch>,
+    /// How long the hand-off may take in all.
+    pub deadline: Duration,
+    /// The grace.
+    pub grace: Duration,
+    /// W3C trace context.
+    pub traceparent: Option<String>,
+}
+
+/// What became of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClaimReply {
+    /// It has claimed the bundle. The owner must now confirm and release it.
+    Claimed {
+        /// The session's owner.
+        owner: Option<Epoch>,
+    },
+    /// A new turn carries it: accepted and published.
+    Resumed {
+        /// That turn.
+        successor: TurnId,
+    },
+    /// It is recorded; nobody waits to be told.
+    Recorded,
+}
+
+impl Command for Claim {
+    type Reply = ClaimReply;
+
+    fn needs(&self) -> Needs {
+        Needs { pending_id: Some(self.pending_id), ..Needs::default() }
+    }
+
+    fn decide(&self, view: &View, ids: &mut Ids) -> Result<Decision<ClaimReply>, Rejection> {
+        let bundle = view.bundles.get(&self.pending_id).ok_or(Rejection::NotFound)?;
+        if view.session.ended_state.is_some() {
+            return Err(inactive(view, bundle));
+        }
+        let mut draft = Draft::new(view, ids);
+        let input = if self.response.rejected { BundleInput::Skip } else { BundleInput::Answer };
+        let Then::Go(next) = draft.bundle_move(self.pending_id, input) else {
+            return Err(inactive(view, bundle));
+        };
+        if !view.is_answerable(bundle, view.now) {
+            return Err(Rejection::ReservationPending);
+        }
+        if draft.pending_question_ids(self.pending_id) != self.message_ids {
+            return Err(Rejection::BundleChanged);
+        }
+        self.claim(&mut draft, bundle.turn_id);
+        let reply = if next == ["delivery_claimed"] {
+            ClaimReply::Claimed { owner: view.session.owner_epoch }
+        } else {
+            settle_detached(&mut draft, self.claim_id)?
+        };
+        Ok(draft.finish(self.grace, reply))
+    }
+}
+
+impl Claim {
+    fn claim(&self, draft: &mut Draft<'_>, turn_id: TurnId) {
+        let status = if self.response.rejected { QuestionStatus::Rejected } else { QuestionStatus::Answered };
+        draft.set_questions(self.pending_id, &self.message_ids, |part| {
+            part.question_status = status;
+            part.response =
+                self.response.answers.iter().find(|entry| entry.question_id == part.question.question_id).cloned();
+        });
+        let intent = Intent {
+            claim_id: self.claim_id,
+            pending_id: self.pending_id,
+            session_id: draft.rows.session.id,
+            turn_id,
+            message_ids: self.message_ids.clone(),
+            response: self.response.clone(),
+            actor: self.actor.clone(),
+            claimant_epoch: self.claimant_epoch,
+            status: IntentStatus::Open,
+            delivery: None,
+            successor_turn_id: None,
+            created_at: draft.stamp,
+            deadline_at: draft.now() + self.deadline,
+            settled_at: None,
+            traceparent: self.traceparent.clone(),
+        };
+        draft.rows.intents.insert(self.claim_id, intent);
+    }
+}
+
+/// Settles a claim on a bundle that nobody waits for: a skip is recorded, an answer opens the turn that carries it.
+/// For runtimes that live in this process no doubt can arise, so claim, close of the source and publication are one
+/// decision.
+fn settle_detached(draft: &mut Draft<'_>, claim: ClaimId) -> Result<ClaimReply, Rejection> {
+    let rejected = draft.intent(claim).response.rejected;
+    if rejected {
+        settle_intent(draft, claim, IntentInput::Record, object::Delivery::Recorded, None);
+        return Ok(ClaimReply::Recorded);
+    }
+    if !draft.rows.session.runtime.is_in_house() {
+        return Err(Rejection::ResumeNotAccepted);
+    }
+    let (pending, source) = (draft.intent(claim).pending_id, draft.intent(claim).turn_id);
+    let (now, open) = (draft.now(), draft.rows.open_turn().map(|turn| (turn.id, turn.origin)));
+    match open {
+        // Another question of the same turn is waited for: its agent must not lose that wait.
+        Some((turn, _)) if draft.rows.has_other_waiter(turn, pending, now) => return Err(Rejection::ResumeNotAccepted),
+        Some((turn, TurnOrigin::Agent)) => turn::close(draft, turn, TurnInput::Admit, None),
+        Some((turn, _)) => turn::close(draft, turn, TurnInput::Resume, None),
+        None => {}
+    }
+    let others = other_questions(draft, source, pending);
+    let (questions, response, context) = told(draft, claim);
+    let others: Vec<&str> = others.iter().map(String::as_str).collect();
+    let content = resumed_prompt(&questions, &response, &context, &others);
+    // Settled before the new turn opens: the intent must not look open to what the opening supersedes.
+    settle_intent(draft, claim, IntentInput::Resume, object::Delivery::Resumed, None);
+    let successor = turn::open(
+        draft,
+        Opening {
+            origin: TurnOrigin::Clarification,
+            execution_id: None,
+            prompt: Some(PromptText { author: AuthorType::System, content }),
+            claim_id: Some(claim),
+            pending_id: Some(pending),
+            source_turn_id: Some(source),
+            queued_id: None,
+            traceparent: draft.intent(claim).traceparent.clone(),
+        },
+    );
+    draft.change_intent(claim, |intent| intent.successor_turn_id = Some(successor));
+    Ok(ClaimReply::Resumed { successor })
+}
+
+/// Titles, or else prompts, of the questions in other active bundles of the turn: the new turn closes them.
+fn other_questions(draft: &Draft<'_>, turn: TurnId, but: PendingId) -> Vec<String> {
+    draft
+        .rows
+        .active_bundles(turn, draft.now())
+        .filter(|bundle| bundle.pending_id != but)
+        .flat_map(|bundle| draft.rows.questions(bundle.pending_id))
+        .filter(|(_, part)| part.question_status == QuestionStatus::Pending)
+        .map(|(_, part)| {
+            let name = if part.question.title.is_empty() { &part.question.prompt } else { &part.question.title };
+            name.clone()
+        })
+        .collect()
+}
+
+/// Makes a response count: its intent is confirmed, its rows are final, and it is told.
+fn settle_intent(
+    draft: &mut Draft<'_>,
+    claim: ClaimId,
+    input: IntentInput,
+    delivery: object::Delivery,
+    successor: Option<TurnId>,
+) {
+    let Then::Go(_) = draft.intent_move(claim, input) else { return };
+    let stamp = draft.stamp;
+    draft.change_intent(claim, |intent| {
+        intent.status = IntentStatus::Confirmed;
+        intent.delivery = Some(delivery);
+        intent.successor_turn_id = successor;
+        intent.settled_at = Some(stamp);
+    });
+    let (pending, messages) = (draft.intent(claim).pending_id, draft.intent(claim).message_ids.clone());
+    draft.clear_waiter(pending);
+    for message in &messages {
+        // Touched, so that a reader of the history sees that the row changed now and not at the claim.
+        draft.change_message(*message, |_| {});
+    }
+    tell_updated(draft, &messages);
+    draft.tell(Notice::Answered(claim));
+}
+
+/// The owner is about to release the answer to its waiter: the delivery boundary (5.2, step 4).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Confirm {
+    /// The claim.
+    pub claim_id: ClaimId,
+    /// The owner, which holds the waiter.
+    pub epoch: Epoch,
+    /// The grace.
+    pub grace: Duration,
+}
+
+/// What became of a confirmation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfirmReply {
+    /// The answer counts, and may be released now.
+    Confirmed {
+        /// The bundle.
+        pending_id: PendingId,
+        /// Whether an execution is attached whose next request will acknowledge it.
+        attached: bool,
+        /// Generation of the turn that waited.
+        generation: i64,
+    },
+    /// Nothing may be released.
+    Lost(Lost),
+}
+
+/// Why a confirmation came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Lost {
+    /// It was confirmed before.
+    Confirmed,
+    /// The claim was undone.
+    Restored,
+    /// The turn that waited is closed or no longer current; the claim is still open.
+    TurnClosed,
+    /// The session has ended.
+    SessionEnded,
+}
+
+impl Command for Confirm {
+    type Reply = ConfirmReply;
+
+    fn needs(&self) -> Needs {
+        Needs { claim_id: Some(self.claim_id), ..Needs::default() }
+    }
+
+    fn owner(&self) -> Option<Epoch> {
+        Some(self.epoch)
+    }
+
+    fn decide(&self, view: &View, ids: &mut Ids) -> Result<Decision<ConfirmReply>, Rejection> {
+        let intent = view.intents.get(&self.claim_id).ok_or(Rejection::NotFound)?;
+        let (pending, turn_id) = (intent.pending_id, intent.turn_id);
+        let mut draft = Draft::new(view, ids);
+        if let Some(lost) = lost(view, intent) {
+            draft.intent_move(self.claim_id, IntentInput::Confirm);
+            draft.bundle_move(pending, BundleInput::Confirm);
+            return Ok(draft.finish(self.grace, ConfirmReply::Lost(lost)));
+        }
+        let turn = view.open_turn().filter(|turn| turn.id == turn_id);
+        let Some(turn) = turn else {
+            return Ok(draft.finish(self.grace, ConfirmReply::Lost(Lost::TurnClosed)));
+        };
+        let (execution_id, generation) = (turn.execution_id, turn.generation.unwrap_or(0));
+        draft.bundle_move(pending, BundleInput::Confirm);
+        settle_intent(&mut draft, self.claim_id, IntentInput::Confirm, object::Delivery::Live, None);
+        let stamp = draft.stamp;
+        draft.rows.deliveries.insert(
+            self.claim_id,
+            Delivery {
+                claim_id: self.claim_id,
+                pending_id: pending,
+                session_id: view.session.id,
+                turn_id,
+                execution_id,
+                generation,
+                confirmed_at: stamp,
+                outcome: DeliveryOutcome::Open,
+                settled_at: None,
+            },
+        );
+        let reply = ConfirmReply::Confirmed { pending_id: pending, attached: execution_id.is_some(), generation };
+        Ok(draft.finish(self.grace, reply))
+    }
+}
+
+fn lost(view: &View, intent: &Intent) -> Option<Lost> {
+    match intent.status {
+        IntentStatus::Open => None,
+        IntentStatus::Confirmed => Some(Lost::Confirmed),
+        IntentStatus::Restored => Some(Lost::Restored),
+        IntentStatus::Retired if view.session.ended_state.is_some() => Some(Lost::SessionEnded),
+        IntentStatus::Retired => Some(Lost::TurnClosed),
+    }
+}
+
+/// Nobody waits any more: the claim that is still open is carried by a new turn, or recorded (5.3).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resume {
+    /// The claim.
+    pub claim_id: ClaimId,
+    /// The grace.
+    pub grace: Duration,
+}
+
+/// What became of a resume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResumeReply {
+    /// The response counts now; the reply is the one its claim would have had.
+    Settled(ClaimReply),
+    /// An agent waits for it after all: deliver.
+    Waiting {
+        /// The session's owner.
+        owner: Option<Epoch>,
+    },
+    /// The claim is no longer open.
+    Lost(Lost),
+}
+
+impl Command for Resume {
+    type Reply = ResumeReply;
+
+    fn needs(&self) -> Needs {
+        Needs { claim_id: Some(self.claim_id), ..Needs::default() }
+    }
+
+    fn decide(&self, view: &View, ids: &mut Ids) -> Result<Decision<ResumeReply>, Rejection> {
+        let intent = view.intents.get(&self.claim_id).ok_or(Rejection::NotFound)?;
+        let mut draft = Draft::new(view, ids);
+        if let Some(lost) = lost(view, intent) {
+            let input = if intent.response.rejected { IntentInput::Record } else { IntentInput::Resume };
+            draft.intent_move(self.claim_id, input);
+            return Ok(draft.finish(self.grace, ResumeReply::Lost(lost)));
+        }
+        let bundle = view.bundles.get(&intent.pending_id).ok_or(Rejection::NotFound)?;
+        if crate::bundle::is_attended(bundle, view.now) {
+            let reply = ResumeReply::Waiting { owner: view.session.owner_epoch };
+            return Ok(draft.finish(self.grace, reply));
+        }
+        let reply = ResumeReply::Settled(settle_detached(&mut draft, self.claim_id)?);
+        Ok(draft.finish(self.grace, reply))
+    }
+}
+
+/// A claim is undone: the hand-off did not happen in time, or whoever saw to it is gone (5.2 step 7, 5.9).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Restore {
+    /// The claim.
+    pub claim_id: ClaimId,
+    /// Why, as a code.
+    pub reason: &'static str,
+    /// The grace.
+    pub grace: Duration,
+}
+
+/// What became of a restore.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestoreReply {
+    /// Exactly the claimed rows are pending again.
+    Restored,
+    /// The bundle is no longer current: the response stays recorded as unconfirmed.
+    Retired,
+    /// The claim was not open any more.
+    Lost(Lost),
+}
+
+impl Command for Restore {
+    type Reply = RestoreReply;
+
+    fn needs(&self) -> Needs {
+        Needs { claim_id: Some(self.claim_id), ..Needs::default() }
+    }
+
+    fn decide(&self, view: &View, ids: &mut Ids) -> Result<Decision<RestoreReply>, Rejection> {
+        let intent = view.intents.get(&self.claim_id).ok_or(Rejection::NotFound)?;
+        let mut draft = Draft::new(view, ids);
+        draft.bundle_move(intent.pending_id, BundleInput::Restore);
+        let Then::Go(_) = draft.intent_move(self.claim_id, IntentInput::Restore) else {
+            let lost = lost(view, intent).unwrap_or(Lost::Restored);
+            return Ok(draft.finish(self.grace, RestoreReply::Lost(lost)));
+        };
+        let current = view.accepted_turn().is_some_and(|turn| turn.id == intent.turn_id);
+        let reply = if current && view.session.ended_state.is_none() {
+            undo(&mut draft, self.claim_id, self.reason);
+            RestoreReply::Restored
+        } else {
+            retire(&mut draft, self.claim_id);
+            RestoreReply::Retired
+        };
+        Ok(draft.finish(self.grace, reply))
+    }
+}
+
+fn undo(draft: &mut Draft<'_>, claim: ClaimId, reason: &'static str) {
+    let (pending, messages) = (draft.intent(claim).pending_id, draft.intent(claim).message_ids.clone());
+    let stamp = draft.stamp;
+    draft.change_intent(claim, |intent| {
+        intent.status = IntentStatus::Restored;
+        intent.settled_at = Some(stamp);
+    });
+    draft.set_questions(pending, &messages, |part| {
+        part.question_status = QuestionStatus::Pending;
+        part.response = None;
+    });
+    draft.tell_bundle(EventType::Restored, pending, Some(reason));
+}
+
+/// Keeps a response that cannot be delivered any more as recorded and unconfirmed.
+pub(super) fn retire(draft: &mut Draft<'_>, claim: ClaimId) {
+    let stamp = draft.stamp;
+    draft.change_intent(claim, |intent| {
+        intent.status = IntentStatus::Retired;
+        intent.settled_at = Some(stamp);
+    });
+    let (pending, messages) = (draft.intent(claim).pending_id, draft.intent(claim).message_ids.clone());
+    draft.set_questions(pending, &messages, |part| part.question_status = QuestionStatus::Expired);
+    draft.clear_waiter(pending);
+    tell_updated(draft, &messages);
+}
+
+/// Where no execution is attached, a response that was written whole shows that the agent has the answer (4.6).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Acknowledge {
+    /// The claim whose answer was written.
+    pub claim_id: ClaimId,
+    /// The grace.
+    pub grace: Duration,
+}
+
+impl Command for Acknowledge {
+    type Reply = ();
+
+    fn needs(&self) -> Needs {
+        Needs { claim_id: Some(self.claim_id), ..Needs::default() }
+    }
+
+    fn decide(&self, view: &View, ids: &mut Ids) -> Result<Decision<()>, Rejection> {
+        let delivery = view.deliveries.get(&self.claim_id).ok_or(Rejection::NotFound)?;
+        let mut draft = Draft::new(view, ids);
+        // An attached execution shows by its next request that it has the answer, not by what was written to it.
+        if delivery.execution_id.is_none() {
+            acknowledge(&mut draft, None, &[self.claim_id], None);
+        }
+        Ok(draft.finish(self.grace, ()))
+    }
+}

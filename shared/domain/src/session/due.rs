@@ -1,0 +1,91 @@
+//! When an orchestrator must look at a session again without being asked.
+
+use super::rows::{QueuedAuthor, Rows};
+use crate::bundle::is_attended;
+use crate::ids::TurnId;
+use crate::object::{QueuedStatus, TurnOrigin};
+use crate::session::rows::{IntentStatus, Queued};
+use crate::time::Timestamp;
+use std::time::Duration;
+
+/// Why the head of the queue may not go now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotAdmitted {
+    /// The session has ended.
+    Ended,
+    /// A turn is open.
+    TurnOpen,
+    /// A turn is being handed over, or it is unknown whether it was.
+    Reserved,
+    /// A response is being delivered.
+    Claimed,
+    /// An agent waits for an answer.
+    Waiting,
+}
+
+impl Rows {
+    /// Whether a new prompt may be admitted (5.6), and which turn is to be closed for it: one that an agent opened
+    /// itself and in which nobody waits.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn admission(&self, now: Timestamp) -> Result<Option<TurnId>, NotAdmitted> {
+        if self.session.ended_state.is_some() {
+            return Err(NotAdmitted::Ended);
+        }
+        if self.reservation().is_some() {
+            return Err(NotAdmitted::Reserved);
+        }
+        if self.intents.values().any(|intent| intent.status == IntentStatus::Open) {
+            return Err(NotAdmitted::Claimed);
+        }
+        match self.open_turn() {
+            None => Ok(None),
+            Some(turn) if turn.origin != TurnOrigin::Agent => Err(NotAdmitted::TurnOpen),
+            Some(turn) if self.has_waiter(turn.id, now) => Err(NotAdmitted::Waiting),
+            Some(turn) => Ok(Some(turn.id)),
+        }
+    }
+
+    /// The message that goes next.
+    #[must_use]
+    pub fn head(&self) -> Option<&Queued> {
+        self.waiting().into_iter().find(|queued| queued.status == QueuedStatus::Queued)
+    }
+
+    /// Whether the open turn is to be paused once its agent is silent: a question of it is open, nobody waits, and it
+    /// is not a turn that an agent opened itself (those end at the next admission).
+    #[must_use]
+    pub fn pause_candidate(&self, now: Timestamp) -> Option<TurnId> {
+        let turn = self.open_turn().filter(|turn| turn.origin != TurnOrigin::Agent)?;
+        let claimed = self.intents.values().any(|intent| intent.status == IntentStatus::Open);
+        let asks = self.active_bundles(turn.id, now).next().is_some();
+        (asks && !claimed && !self.has_waiter(turn.id, now)).then_some(turn.id)
+    }
+
+    /// The next moment at which something becomes due: the head of the queue, the end of a grace or of a wait, a
+    /// silent agent. `stamp` is the moment of the decision; a silent agent is looked at again after `grace`.
+    pub(super) fn due_at(&self, now: Timestamp, stamp: Timestamp, grace: Duration) -> Option<Timestamp> {
+        if self.session.ended_state.is_some() {
+            return None;
+        }
+        let dispatch = (self.head().is_some() && self.admission(now).is_ok()).then_some(stamp);
+        let silence = self.pause_candidate(now).map(|_| stamp + grace);
+        let waits = self
+            .bundles
+            .values()
+            .filter(|bundle| self.has_pending(bundle.pending_id) || self.open_intent(bundle.pending_id).is_some())
+            .flat_map(|bundle| {
+                let limit = bundle.deadline_at.filter(|_| is_attended(bundle, now));
+                [bundle.grace_until, limit].into_iter().flatten()
+            });
+        waits.chain(dispatch).chain(silence).min()
+    }
+
+    /// Rank of a message put behind all of its kind.
+    #[must_use]
+    pub(super) fn next_rank(&self, author: QueuedAuthor) -> i64 {
+        self.waiting().iter().filter(|queued| queued.author_kind == author).map(|queued| queued.rank).max().unwrap_or(0)
+            + 1
+    }
+}

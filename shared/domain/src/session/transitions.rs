@@ -1,0 +1,365 @@
+//! The transition table: what each state makes of each input. The decisions read it, the state-machine page is
+//! generated from it, and a row that no test takes fails the suite.
+
+use crate::object::BundleState;
+use crate::session::rows::{DeliveryOutcome, IntentStatus};
+use strum::{Display, EnumIter, EnumString, IntoStaticStr};
+
+/// The machines of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumIter)]
+#[strum(serialize_all = "snake_case")]
+pub enum Machine {
+    /// Questions asked together.
+    Bundle,
+    /// A response's claim on them.
+    Intent,
+    /// A confirmed live answer on its way.
+    Delivery,
+    /// A prompt and what follows.
+    Turn,
+}
+
+macro_rules! inputs {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$input_doc:meta])* $input:ident),+ $(,)? })+) => {$(
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumIter, EnumString, IntoStaticStr,
+        )]
+        #[strum(serialize_all = "snake_case")]
+        pub enum $name {
+            $($(#[$input_doc])* $input,)+
+        }
+    )+};
+}
+
+inputs! {
+    /// What can happen to a bundle.
+    BundleInput {
+        /// An agent asks the same again, polls, or resumes its stream.
+        Attach,
+        /// The last waiter's connection broke.
+        Lose,
+        /// The grace of a lost or silent waiter is over.
+        Detach,
+        /// The wait's own limit is reached.
+        Limit,
+        /// A person answers.
+        Answer,
+        /// A person skips.
+        Skip,
+        /// The owner confirms a claim.
+        Confirm,
+        /// A claim is undone.
+        Restore,
+        /// A person cancels the wait.
+        Cancel,
+        /// A person deletes one of its rows.
+        Delete,
+        /// A newer turn is accepted.
+        Supersede,
+        /// Its turn closes.
+        Close,
+        /// Its session ends.
+        End,
+    }
+
+    /// What can happen to a delivery intent.
+    IntentInput {
+        /// The owner holds the waiter and is about to release the answer.
+        Confirm,
+        /// A new turn carries the answer.
+        Resume,
+        /// A skip that nobody has to be told.
+        Record,
+        /// The hand-off did not happen in time.
+        Restore,
+        /// The session ends.
+        End,
+    }
+
+    /// What can happen to a delivery.
+    DeliveryInput {
+        /// The agent shows that it has the answer.
+        Acknowledge,
+        /// The agent ends the turn itself.
+        Complete,
+        /// The turn is closed under the agent.
+        Replace,
+        /// A person ends the session.
+        Drop,
+    }
+
+    /// What can happen to a turn.
+    TurnInput {
+        /// An execution acknowledges the prompt.
+        Acknowledge,
+        /// Frames of its generation arrive.
+        Frame,
+        /// The agent says it is done.
+        Complete,
+        /// The agent says it failed.
+        Fail,
+        /// The agent says it cancelled.
+        AgentCancel,
+        /// The agent asked and went away without a word more.
+        Yield,
+        /// The agent fell silent while its question was open.
+        AgentGone,
+        /// A wait reached its limit.
+        NoResponse,
+        /// A new execution attached, or the process that ran it died.
+        ExecutionLost,
+        /// The next prompt is admitted (turns an agent opened itself).
+        Admit,
+        /// Its detached question is answered, so a new turn takes over.
+        Resume,
+        /// The session ends.
+        EndSession,
+    }
+}
+
+/// The states of a turn that this table tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumIter, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum TurnPhase {
+    /// An agent may be at work on it.
+    Running,
+    /// It has ended, however it ended.
+    Closed,
+}
+
+/// What follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// A transition, to one of these states.
+    Go(&'static [&'static str]),
+    /// The command is refused with this code.
+    Refuse(&'static str),
+    /// Nothing happens, and nothing needs to: the input came too late or twice.
+    Ignore,
+}
+
+/// One row of the table.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The machine.
+    pub machine: Machine,
+    /// The state it is in.
+    pub from: &'static str,
+    /// The input.
+    pub on: &'static str,
+    /// What follows.
+    pub then: Then,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// Rows of the table that a decision took, in order.
+pub type Taken = Vec<&'static Row>;
+
+const fn row(machine: Machine, from: &'static str, on: &'static str, then: Then, why: &'static str) -> Row {
+    Row { machine, from, on, then, why }
+}
+
+use Machine::{Bundle, Delivery, Intent, Turn};
+use Then::{Go, Ignore, Refuse};
+
+/// The table. Every (state, input) of every machine stands in it exactly once.
+#[rustfmt::skip]
+pub static TABLE: &[Row] = &[
+    row(Bundle, "active_live", "attach", Go(&["active_live"]), "one more waiter of the same wait; all get the answer"),
+    row(Bundle, "active_live", "lose", Go(&["active_live"]), "the grace begins; the agent may come back to any instance"),
+    row(Bundle, "active_live", "detach", Go(&["active_detached"]), "the grace is over; the question stays open"),
+    row(Bundle, "active_live", "limit", Go(&["active_detached"]), "silence is no consent: the agent gets no_response, the question stays open"),
+    row(Bundle, "active_live", "answer", Go(&["delivery_claimed"]), "the response claims exactly the pending rows"),
+    row(Bundle, "active_live", "skip", Go(&["delivery_claimed"]), "the blocked agent must be told"),
+    row(Bundle, "active_live", "confirm", Ignore, "the claim was undone before"),
+    row(Bundle, "active_live", "restore", Ignore, "nothing is claimed"),
+    row(Bundle, "active_live", "cancel", Go(&["terminal"]), "the owner holds the waiter and tells it"),
+    row(Bundle, "active_live", "delete", Go(&["active_live", "terminal"]), "the last pending row ends the bundle"),
+    row(Bundle, "active_live", "supersede", Go(&["superseded_history"]), "a newer accepted turn makes it history"),
+    row(Bundle, "active_live", "close", Go(&["active_detached"]), "its waiter ends with the turn"),
+    row(Bundle, "active_live", "end", Go(&["terminal"]), "it expires with its session"),
+
+    row(Bundle, "active_detached", "attach", Go(&["active_live", "active_detached"]), "while its turn is open the agent may wait again"),
+    row(Bundle, "active_detached", "lose", Ignore, "no waiter is known"),
+    row(Bundle, "active_detached", "detach", Ignore, "it is detached"),
+    row(Bundle, "active_detached", "limit", Ignore, "it is detached"),
+    row(Bundle, "active_detached", "answer", Go(&["terminal"]), "a new turn carries the answer"),
+    row(Bundle, "active_detached", "skip", Go(&["terminal"]), "recorded; nobody waits to be told"),
+    row(Bundle, "active_detached", "confirm", Ignore, "the claim was undone before"),
+    row(Bundle, "active_detached", "restore", Ignore, "nothing is claimed"),
+    row(Bundle, "active_detached", "cancel", Refuse("no_live_waiter"), "only a waiting agent can be told; a person skips"),
+    row(Bundle, "active_detached", "delete", Go(&["active_detached", "terminal"]), "the last pending row ends the bundle"),
+    row(Bundle, "active_detached", "supersede", Go(&["superseded_history"]), "a newer accepted turn makes it history"),
+    row(Bundle, "active_detached", "close", Ignore, "no waiter is left to tell"),
+    row(Bundle, "active_detached", "end", Go(&["terminal"]), "it expires with its session"),
+
+    row(Bundle, "delivery_claimed", "attach", Go(&["delivery_claimed"]), "the delivery finds the waiter"),
+    row(Bundle, "delivery_claimed", "lose", Go(&["delivery_claimed"]), "the delivery waits for the grace"),
+    row(Bundle, "delivery_claimed", "detach", Go(&["delivery_claimed"]), "the claim resumes the agent instead"),
+    row(Bundle, "delivery_claimed", "limit", Ignore, "an answer is on its way: the limit does not end the wait"),
+    row(Bundle, "delivery_claimed", "answer", Refuse("delivery_in_progress"), "somebody was faster; their claim may yet be undone"),
+    row(Bundle, "delivery_claimed", "skip", Refuse("delivery_in_progress"), "somebody was faster; their claim may yet be undone"),
+    row(Bundle, "delivery_claimed", "confirm", Go(&["terminal"]), "the delivery boundary"),
+    row(Bundle, "delivery_claimed", "restore", Go(&["active_live", "active_detached", "superseded_history"]), "exactly the claimed rows are pending again"),
+    row(Bundle, "delivery_claimed", "cancel", Refuse("delivery_in_progress"), "respond and cancel exclude each other"),
+    row(Bundle, "delivery_claimed", "delete", Refuse("delivery_in_progress"), "a claimed row cannot be taken from its claim"),
+    row(Bundle, "delivery_claimed", "supersede", Refuse("delivery_in_progress"), "no turn is admitted past an open intent"),
+    row(Bundle, "delivery_claimed", "close", Go(&["delivery_claimed"]), "its waiter ends with the turn; the claim resumes"),
+    row(Bundle, "delivery_claimed", "end", Go(&["terminal"]), "it expires; the response stays readable as unconfirmed"),
+
+    row(Bundle, "terminal", "attach", Go(&["terminal"]), "the recorded outcome is told again"),
+    row(Bundle, "terminal", "lose", Ignore, "nobody waits"),
+    row(Bundle, "terminal", "detach", Ignore, "nobody waits"),
+    row(Bundle, "terminal", "limit", Ignore, "nobody waits"),
+    row(Bundle, "terminal", "answer", Refuse("not_active"), "told with the recorded response"),
+    row(Bundle, "terminal", "skip", Refuse("not_active"), "told with the recorded response"),
+    row(Bundle, "terminal", "confirm", Ignore, "confirmed before"),
+    row(Bundle, "terminal", "restore", Ignore, "a confirmed response is never undone"),
+    row(Bundle, "terminal", "cancel", Refuse("not_active"), "told with the recorded response"),
+    row(Bundle, "terminal", "delete", Go(&["terminal"]), "its text goes, the recorded response stays"),
+    row(Bundle, "terminal", "supersede", Ignore, "it has its outcome"),
+    row(Bundle, "terminal", "close", Ignore, "it has its outcome"),
+    row(Bundle, "terminal", "end", Ignore, "it has its outcome"),
+
+    row(Bundle, "superseded_history", "attach", Go(&["superseded_history"]), "the agent is told that a newer turn took over"),
+    row(Bundle, "superseded_history", "lose", Ignore, "nobody waits"),
+    row(Bundle, "superseded_history", "detach", Ignore, "nobody waits"),
+    row(Bundle, "superseded_history", "limit", Ignore, "nobody waits"),
+    row(Bundle, "superseded_history", "answer", Refuse("not_active"), "a stale answer writes nothing and wakes nobody"),
+    row(Bundle, "superseded_history", "skip", Refuse("not_active"), "a stale answer writes nothing and wakes nobody"),
+    row(Bundle, "superseded_history", "confirm", Ignore, "the claim was undone before"),
+    row(Bundle, "superseded_history", "restore", Ignore, "nothing is claimed"),
+    row(Bundle, "superseded_history", "cancel", Refuse("not_active"), "it is history"),
+    row(Bundle, "superseded_history", "delete", Go(&["superseded_history", "terminal"]), "history can be deleted"),
+    row(Bundle, "superseded_history", "supersede", Ignore, "it is history"),
+    row(Bundle, "superseded_history", "close", Ignore, "it is history"),
+    row(Bundle, "superseded_history", "end", Ignore, "it is history"),
+
+    row(Intent, "open", "confirm", Go(&["confirmed"]), "the delivery boundary"),
+    row(Intent, "open", "resume", Go(&["confirmed"]), "accepted and published in one step"),
+    row(Intent, "open", "record", Go(&["confirmed"]), "nobody waits to be told"),
+    row(Intent, "open", "restore", Go(&["restored", "retired"]), "undone while its turn is current, else kept as unconfirmed"),
+    row(Intent, "open", "end", Go(&["retired"]), "the response stays readable as unconfirmed"),
+    row(Intent, "confirmed", "confirm", Ignore, "a late deliver call of a claim that was delivered"),
+    row(Intent, "confirmed", "resume", Ignore, "delivered before"),
+    row(Intent, "confirmed", "record", Ignore, "recorded before"),
+    row(Intent, "confirmed", "restore", Ignore, "the first to commit wins"),
+    row(Intent, "confirmed", "end", Ignore, "it counts"),
+    row(Intent, "restored", "confirm", Ignore, "the first to commit wins: nothing is delivered"),
+    row(Intent, "restored", "resume", Ignore, "the bundle is open again"),
+    row(Intent, "restored", "record", Ignore, "the bundle is open again"),
+    row(Intent, "restored", "restore", Ignore, "undone before"),
+    row(Intent, "restored", "end", Ignore, "undone before"),
+    row(Intent, "retired", "confirm", Ignore, "nothing is delivered"),
+    row(Intent, "retired", "resume", Ignore, "nothing is delivered"),
+    row(Intent, "retired", "record", Ignore, "nothing is delivered"),
+    row(Intent, "retired", "restore", Ignore, "it has its end"),
+    row(Intent, "retired", "end", Ignore, "it has its end"),
+
+    row(Delivery, "open", "acknowledge", Go(&["acknowledged"]), "another request of the execution that waited"),
+    row(Delivery, "open", "complete", Go(&["acknowledged"]), "an agent that ends its turn has what it waited for"),
+    row(Delivery, "open", "replace", Go(&["replaced"]), "one prompt at the head of the queue carries the answer again"),
+    row(Delivery, "open", "drop", Go(&["dropped"]), "a person ended it"),
+    row(Delivery, "acknowledged", "acknowledge", Ignore, "known"),
+    row(Delivery, "acknowledged", "complete", Ignore, "known"),
+    row(Delivery, "acknowledged", "replace", Ignore, "the agent has it: it is not told twice"),
+    row(Delivery, "acknowledged", "drop", Ignore, "known"),
+    row(Delivery, "replaced", "acknowledge", Ignore, "a late sign of the old execution changes nothing"),
+    row(Delivery, "replaced", "complete", Ignore, "its turn is closed"),
+    row(Delivery, "replaced", "replace", Ignore, "one replacement, ever"),
+    row(Delivery, "replaced", "drop", Ignore, "its turn is closed"),
+    row(Delivery, "dropped", "acknowledge", Ignore, "a person ended it"),
+    row(Delivery, "dropped", "complete", Ignore, "a person ended it"),
+    row(Delivery, "dropped", "replace", Ignore, "a person ended it"),
+    row(Delivery, "dropped", "drop", Ignore, "a person ended it"),
+    row(Delivery, "carried", "acknowledge", Ignore, "another prompt carries it"),
+    row(Delivery, "carried", "complete", Ignore, "another prompt carries it"),
+    row(Delivery, "carried", "replace", Ignore, "another prompt carries it"),
+    row(Delivery, "carried", "drop", Ignore, "another prompt carries it"),
+
+    row(Turn, "running", "acknowledge", Go(&["running"]), "the prompt belongs to this execution"),
+    row(Turn, "running", "frame", Go(&["running"]), "history grows"),
+    row(Turn, "running", "complete", Go(&["completed"]), "the agent is done"),
+    row(Turn, "running", "fail", Go(&["failed"]), "the agent says why"),
+    row(Turn, "running", "agent_cancel", Go(&["cancelled"]), "the agent's own word, without a stop of ours"),
+    row(Turn, "running", "yield", Go(&["completed"]), "ask and yield: the question stays open"),
+    row(Turn, "running", "agent_gone", Go(&["interrupted"]), "the answer resumes it in a new turn"),
+    row(Turn, "running", "no_response", Go(&["interrupted"]), "the wait limit; the answer resumes it in a new turn"),
+    row(Turn, "running", "execution_lost", Go(&["interrupted"]), "what ran is gone"),
+    row(Turn, "running", "admit", Go(&["completed"]), "a turn an agent opened itself does not hold up the queue"),
+    row(Turn, "running", "resume", Go(&["interrupted"]), "the agent went on without its answer; the answer takes over"),
+    row(Turn, "running", "end_session", Go(&["cancelled"]), "ended with its session"),
+    row(Turn, "closed", "acknowledge", Refuse("stale_generation"), "the agent stops what it does and fetches the next prompt"),
+    row(Turn, "closed", "frame", Refuse("stale_generation"), "frames of one turn never change another"),
+    row(Turn, "closed", "complete", Ignore, "a closed turn never opens or ends again"),
+    row(Turn, "closed", "fail", Ignore, "a closed turn never opens or ends again"),
+    row(Turn, "closed", "agent_cancel", Ignore, "a closed turn never opens or ends again"),
+    row(Turn, "closed", "yield", Ignore, "a closed turn never opens or ends again"),
+    row(Turn, "closed", "agent_gone", Ignore, "a closed turn never opens or ends again"),
+    row(Turn, "closed", "no_response", Ignore, "a closed turn never opens or ends again"),
+    row(Turn, "closed", "execution_lost", Ignore, "a closed turn never opens or ends again"),
+    row(Turn, "closed", "admit", Ignore, "a closed turn never opens or ends again"),
+    row(Turn, "closed", "resume", Ignore, "a closed turn never opens or ends again"),
+    row(Turn, "closed", "end_session", Ignore, "a closed turn never opens or ends again"),
+];
+
+fn find(machine: Machine, from: &'static str, on: &'static str) -> &'static Row {
+    // The `table_is_total` test proves that every pair stands in the table.
+    TABLE
+        .iter()
+        .find(|row| row.machine == machine && row.from == from && row.on == on)
+        .expect("every state and input of a machine stands in the table")
+}
+
+/// What a bundle in `state` makes of `input`.
+#[must_use]
+pub fn bundle(state: BundleState, input: BundleInput) -> &'static Row {
+    find(Machine::Bundle, state.as_str(), input.into())
+}
+
+/// What an intent makes of `input`.
+#[must_use]
+pub fn intent(status: IntentStatus, input: IntentInput) -> &'static Row {
+    find(Machine::Intent, status.into(), input.into())
+}
+
+/// What a delivery makes of `input`.
+#[must_use]
+pub fn delivery(outcome: DeliveryOutcome, input: DeliveryInput) -> &'static Row {
+    find(Machine::Delivery, outcome.into(), input.into())
+}
+
+/// What a turn makes of `input`.
+#[must_use]
+pub fn turn(phase: TurnPhase, input: TurnInput) -> &'static Row {
+    find(Machine::Turn, phase.into(), input.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use strum::IntoEnumIterator;
+
+    #[test]
+    fn table_is_total_and_says_each_pair_once() {
+        let mut wanted = BTreeSet::new();
+        for state in BundleState::iter() {
+            wanted.extend(BundleInput::iter().map(|input| (Machine::Bundle, state.as_str(), input.into())));
+        }
+        for status in IntentStatus::iter() {
+            wanted.extend(IntentInput::iter().map(|input| (Machine::Intent, status.into(), input.into())));
+        }
+        for outcome in DeliveryOutcome::iter() {
+            wanted.extend(DeliveryInput::iter().map(|input| (Machine::Delivery, outcome.into(), input.into())));
+        }
+        for phase in TurnPhase::iter() {
+            wanted.extend(TurnInput::iter().map(|input| (Machine::Turn, phase.into(), input.into())));
+        }
+        let said: Vec<(Machine, &str, &str)> = TABLE.iter().map(|row| (row.machine, row.from, row.on)).collect();
+        assert_eq!(said.len(), wanted.len(), "a pair stands in the table twice, or not at all");
+        assert_eq!(said.into_iter().collect::<BTreeSet<_>>(), wanted);
+    }
+}
