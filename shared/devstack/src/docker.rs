@@ -87,7 +87,7 @@ impl Container {
     /// Stops the server in order and removes the container.
     pub(crate) fn stop(&self) -> Result<()> {
         // Its own end removes the container (`--rm`); the second command is for one that did not obey.
-        let stopped = run(Command::new("docker").args(["stop", "--time", "10", &self.name]));
+        let stopped = run(Command::new("docker").args(["stop", "-t", "10", &self.name]));
         let _ = run(Command::new("docker").args(["rm", "--force", "--volumes", &self.name]));
         self.watchdog.forget_container(&self.name);
         stopped.map(drop)

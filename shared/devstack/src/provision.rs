@@ -228,3 +228,28 @@ fn describe_container(container: &Container, engine: &str, volume: Option<&str>)
     let data = volume.map(|volume| format!(", data in the volume {volume}")).unwrap_or_default();
     format!("{} in Docker {engine}, port {}{data}", container.image, container.port)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_comes_before_docker_and_docker_before_an_installation() {
+        let docker = || Some("28.0".to_owned());
+        assert!(matches!(choose("x", "no x", || Some(1), docker), Ok(Source::Program(1))));
+        assert!(
+            matches!(choose("x", "no x", || None::<u32>, docker), Ok(Source::Docker(version)) if version == "28.0")
+        );
+    }
+
+    #[test]
+    fn the_last_word_says_exactly_what_to_install() {
+        let words = install::missing("nats-server", &no_nats()).to_string();
+        for expected in
+            ["nats-server 2.9", "apt-get install nats-server", "brew install nats-server", "ASKBACK_NATS_URL"]
+        {
+            assert!(words.contains(expected), "{words}");
+        }
+        assert!(install::missing("postgresql", &no_postgres()).to_string().contains("ASKBACK_DATABASE_URL"));
+    }
+}

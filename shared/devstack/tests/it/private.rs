@@ -45,3 +45,22 @@ async fn postgres_keeps_commits_through_a_crash() -> Result<()> {
     assert!(!std::fs::exists(folder).unwrap());
     Ok(())
 }
+
+#[tokio::test]
+async fn a_port_that_somebody_else_took_is_said() -> Result<()> {
+    let mut nats = TestNats::start().await?;
+    nats.kill().await?;
+    let squatter = std::net::TcpListener::bind(("127.0.0.1", port_of(nats.url())?))?;
+    let refused = format!("{:#}", nats.start_again().await.unwrap_err());
+    assert!(refused.contains("was taken by another process"), "{refused}");
+    drop(squatter);
+    nats.start_again().await?;
+
+    let mut postgres = TestPostgres::start().await?;
+    postgres.stop_immediate().await?;
+    let squatter = std::net::TcpListener::bind(("127.0.0.1", port_of(postgres.url())?))?;
+    let refused = format!("{:#}", postgres.start_again().await.unwrap_err());
+    assert!(refused.contains("was taken by another process"), "{refused}");
+    drop(squatter);
+    postgres.start_again().await
+}

@@ -1,5 +1,6 @@
 //! `Servers`, from inside and from outside of its process.
 
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 
 use crate::support::{PATIENCE, eventually, is_free, nats_request, port_of, processes_in, sql};
@@ -76,6 +77,23 @@ async fn given_urls_come_first() -> Result<()> {
     assert_eq!(servers.database_url(), Some("postgres://elsewhere/db"));
     assert_eq!(servers.nats_url(), Some("nats://elsewhere:4222"));
     assert_eq!(processes_in(dir.path()), 0);
+    Ok(())
+}
+
+/// Only root has an account that cannot reach what we can.
+#[tokio::test]
+async fn a_folder_out_of_reach_for_the_servers_is_replaced_and_said() -> Result<()> {
+    let dir = TempDir::new()?;
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o700))?;
+    let servers = Servers::start(Options { ephemeral: true, ..dev(&dir) }).await?;
+    let used = sql(servers.database_url().unwrap(), "show data_directory")?;
+    if std::fs::metadata(dir.path())?.uid() == 0 {
+        assert_eq!(servers.found().len(), 4, "{:?}", servers.found());
+        assert!(servers.found().iter().any(|line| line.contains("cannot reach")), "{:?}", servers.found());
+        assert!(used.starts_with("/var/tmp/") || used.starts_with("/tmp/"), "{used}");
+    }
+    servers.stop().await?;
+    assert!(!std::path::Path::new(&used).exists());
     Ok(())
 }
 
