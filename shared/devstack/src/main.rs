@@ -32,8 +32,8 @@ async fn main() -> Result<()> {
 }
 
 async fn check() -> Result<()> {
-    let dir = env::temp_dir().join(format!("askback-check-{}", std::process::id()));
-    let servers = start(dir, true).await?;
+    let dir = tempfile::Builder::new().prefix("askback-check-").tempdir().context("no temporary folder")?;
+    let servers = start(dir.path().join("data"), true).await?;
     servers.stop().await
 }
 
