@@ -1,0 +1,115 @@
+//! The command line: every command and what all of them take.
+
+use crate::commands::{answer, ask, completions, inbox, session, task, token, workspace};
+use crate::connection::ConnectionArgs;
+use crate::output::Format;
+use clap::{Parser, Subcommand};
+
+/// Questions of agents, answers of people.
+#[derive(Debug, Parser)]
+#[command(name = "askback", version, propagate_version = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// How results are printed.
+    #[arg(short, long, global = true, value_enum, default_value_t = Format::Text)]
+    pub(crate) output: Format,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Ask a person and wait for the answer.
+    Ask(ask::AskArgs),
+    /// List the open questions, oldest first.
+    Inbox(inbox::InboxArgs),
+    /// Answer or skip a question.
+    Answer(answer::AnswerArgs),
+    /// Create, list and show workspaces.
+    #[command(subcommand)]
+    Workspace(workspace::WorkspaceCommand),
+    /// Create, list and show tasks.
+    #[command(subcommand)]
+    Task(task::TaskCommand),
+    /// Create, list, show, read and end sessions.
+    #[command(subcommand)]
+    Session(session::SessionCommand),
+    /// Create, list, show and revoke API tokens.
+    #[command(subcommand)]
+    Token(token::TokenCommand),
+    /// Print a completion script for a shell.
+    Completions(completions::CompletionsArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+    use clap::error::ErrorKind;
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split_whitespace())
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_of_the_contract_is_understood() {
+        let id = "0190f3c2-0000-7000-8000-000000000001";
+        for line in [
+            "askback ask Deploy? --option yes --option no --timeout 10m -o json",
+            "askback ask Deploy? --session ID",
+            "askback inbox --watch",
+            "askback answer",
+            "askback answer ID --option q1_opt1 --text soon",
+            "askback answer ID --skip --reason later",
+            "askback workspace create --name Ops",
+            "askback workspace list -o json --url http://127.0.0.1:7070 --token abk_1",
+            "askback workspace show ID",
+            "askback task create --workspace ID --title Ship",
+            "askback task list --workspace ID",
+            "askback task show ID",
+            "askback session create --task ID --agent mailbox --prompt Go",
+            "askback session list --task ID",
+            "askback session show ID",
+            "askback session turns ID",
+            "askback session messages ID",
+            "askback session end ID --state cancelled",
+            "askback token create --name bot --role member --workspace ID",
+            "askback token list",
+            "askback token show ID",
+            "askback token revoke ID",
+            "askback completions bash",
+        ] {
+            let line = line.replace("ID", id);
+            assert!(parse(&line).is_ok(), "{line}: {:?}", parse(&line).err());
+        }
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        let cases = [
+            ("askback answer --skip --text x", ErrorKind::ArgumentConflict),
+            ("askback answer --reason x", ErrorKind::MissingRequiredArgument),
+            ("askback answer not-an-id --skip", ErrorKind::ValueValidation),
+            ("askback workspace create", ErrorKind::MissingRequiredArgument),
+            ("askback token create --name n --role king --workspace x", ErrorKind::InvalidValue),
+            ("askback ask Deploy? --timeout soon", ErrorKind::ValueValidation),
+            ("askback workspace list -o yaml", ErrorKind::InvalidValue),
+        ];
+        for (line, kind) in cases {
+            assert_eq!(parse(line).err().map(|error| error.kind()), Some(kind), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_not_shown() {
+        let cli = parse("askback workspace list --token abk_very_secret").expect("a good line");
+        assert!(!format!("{cli:?}").contains("very"));
+    }
+}
