@@ -22,10 +22,16 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Ask a person and wait for the answer.
+    ///
+    /// The agent's token stands in ASKBACK_TOKEN; with --session, a person's token makes one for this question. The
+    /// answer is printed on stdout. Exit code: 0 answered, 3 skipped, 4 no response in time, 5 cancelled, expired or
+    /// superseded.
     Ask(ask::AskArgs),
     /// List the open questions, oldest first.
     Inbox(inbox::InboxArgs),
     /// Answer or skip a question.
+    ///
+    /// Without a flag that says what, a dialogue on the terminal asks question by question.
     Answer(answer::AnswerArgs),
     /// Create, list and show workspaces.
     #[command(subcommand)]

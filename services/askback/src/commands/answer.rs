@@ -17,8 +17,6 @@ use wire::people::{AnswerInput, Respond};
 const RESPOND_FOR: Duration = Duration::from_secs(30);
 
 /// Answer or skip a question.
-///
-/// Without a flag that says what, a dialogue on the terminal asks question by question.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AnswerArgs {
     /// The bundle of questions [default: the oldest open one].
@@ -84,8 +82,12 @@ fn from_flags(bundle: &Bundle, args: &AnswerArgs) -> Result<Respond, Failure> {
         let reject_reason = args.reason.clone().unwrap_or_default();
         return Ok(Respond { rejected: true, reject_reason, answers: Vec::new() });
     }
-    let pending: Vec<&BundleQuestion> =
+    let mut pending: Vec<&BundleQuestion> =
         bundle.questions.iter().filter(|question| question.status == QuestionStatus::Pending).collect();
+    if pending.is_empty() {
+        // Somebody was first. The answer is sent as it was meant: the server says what was recorded instead.
+        pending = bundle.questions.iter().collect();
+    }
     let mut answers: Vec<AnswerInput> = pending
         .iter()
         .map(|question| AnswerInput { question_id: question.question_id.clone(), ..AnswerInput::default() })
@@ -102,7 +104,6 @@ fn from_flags(bundle: &Bundle, args: &AnswerArgs) -> Result<Respond, Failure> {
             answer.custom_text = text;
         }
     }
-    // Nothing pending: the server says what was recorded instead, which is worth more than a word from here.
     Ok(Respond { answers, ..Respond::default() })
 }
 
@@ -205,6 +206,14 @@ mod tests {
             let failure = from_flags(&bundle(), &flags).expect_err("it is not clear what is meant");
             assert_eq!(failure.code(), "usage", "{flags:?}");
         }
+    }
+
+    #[test]
+    fn an_answer_that_comes_too_late_is_still_sent() {
+        let mut late = single();
+        late.questions[0].status = QuestionStatus::Answered;
+        let body = from_flags(&late, &args(&["yes"], &[])).expect("the server judges it, not the command");
+        assert_eq!(body.answers[0].selected_options, ["yes"]);
     }
 
     #[test]

@@ -30,9 +30,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 const BRIEF: Duration = Duration::from_secs(10);
 
 /// Ask a person and wait for the answer.
-///
-/// The agent's token stands in ASKBACK_TOKEN; with --session, a person's token makes one for this question. Exit code:
-/// 0 answered, 3 skipped, 4 no response in time, 5 cancelled, expired or superseded.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AskArgs {
     /// The question.
