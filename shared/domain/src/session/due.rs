@@ -76,7 +76,8 @@ impl Rows {
             .values()
             .filter(|bundle| self.has_pending(bundle.pending_id) || self.open_intent(bundle.pending_id).is_some())
             .flat_map(|bundle| {
-                let limit = bundle.deadline_at.filter(|_| is_attended(bundle, now));
+                let claimed = self.open_intent(bundle.pending_id).is_some();
+                let limit = bundle.deadline_at.filter(|_| is_attended(bundle, now) && !claimed);
                 [bundle.grace_until, limit].into_iter().flatten()
             });
         waits.chain(dispatch).chain(silence).min()

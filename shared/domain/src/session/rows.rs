@@ -526,7 +526,7 @@ row!(Execution, id: ExecutionId, ended_at: Option<Timestamp>);
 ///
 /// Not the whole history. The store loads what `Needs` names and what every decision needs: turns that are open or
 /// unpublished and the two newest others, their bundles that have a pending or claimed row, open intents and
-/// deliveries, waiting messages, and the newest execution.
+/// deliveries, waiting messages, the newest execution, and the prompt of the open turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rows {
     /// The session.

@@ -73,9 +73,13 @@ impl Attach {
     fn replace_execution(&self, draft: &mut Draft<'_>) -> ExecutionId {
         let (id, stamp) = (draft.fresh::<ExecutionId>(), draft.stamp);
         if let Some(old) = draft.rows.session.execution_id {
-            if let Some(turn) = draft.rows.open_turn().filter(|turn| turn.execution_id == Some(old)).map(|turn| turn.id)
-            {
-                turn::close(draft, turn, TurnInput::ExecutionLost, None);
+            let of_old = draft.rows.open_turn().filter(|turn| turn.execution_id == Some(old));
+            if let Some((turn, begun)) = of_old.map(|turn| (turn.id, turn.acked_at.is_some() || turn.evidenced)) {
+                if begun {
+                    turn::close(draft, turn, TurnInput::ExecutionLost, None);
+                } else {
+                    draft.change_turn(turn, |turn| turn.execution_id = None);
+                }
             }
             if let Some(row) = draft.rows.executions.get_mut(&old) {
                 row.ended_at = row.ended_at.or(Some(stamp));

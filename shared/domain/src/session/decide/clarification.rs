@@ -31,7 +31,7 @@ pub struct Ask {
     pub ask: ask::Ask,
     /// The caller's own name for this request; decides alone whether it is a new one.
     pub request_id: Option<String>,
-    /// How long the agent is ready to wait in all; none if it does not wait now.
+    /// The wait limit (not how long this request is held); none if the agent does not wait now.
     pub wait: Option<Duration>,
     /// The grace.
     pub grace: Duration,
@@ -72,18 +72,19 @@ impl Command for Ask {
     }
 
     fn decide(&self, view: &View, ids: &mut Ids) -> Result<Decision<AskReply>, Rejection> {
-        living(view)?;
         if let Some(execution) = self.execution_id {
             newest(view, execution)?;
         }
+        let same = self.same_bundle(view)?;
         let mut draft = Draft::new(view, ids);
-        if let Some(same) = self.same_bundle(view)? {
+        if let Some(same) = same {
             acknowledge(&mut draft, self.execution_id, &self.released, Some(same));
             let waits = attach(&mut draft, same, self.epoch, self.wait);
             let turn_id = draft.bundle(same).turn_id;
             let reply = AskReply { pending_id: same, turn_id, created: false, waits };
             return Ok(draft.finish(self.grace, reply));
         }
+        living(view)?;
         acknowledge(&mut draft, self.execution_id, &self.released, None);
         let turn_id = self.asking_turn(&mut draft)?;
         self.insert(&mut draft, turn_id);
@@ -196,6 +197,9 @@ impl Ask {
 /// over, for a closed turn's bundle never gets a waiter again. A poll that does not hold still shows that the agent
 /// is there.
 fn attach(draft: &mut Draft<'_>, pending: PendingId, epoch: Epoch, wait: Option<Duration>) -> bool {
+    if draft.rows.session.ended_state.is_some() {
+        return false;
+    }
     let state = draft.rows.bundle_state(draft.bundle(pending), draft.now());
     draft.bundle_move(pending, BundleInput::Attach);
     let turn_open = draft.rows.turns.get(&draft.bundle(pending).turn_id).is_some_and(|turn| turn.is_open());
@@ -226,7 +230,7 @@ pub struct AttachWaiter {
     pub epoch: Epoch,
     /// The execution that asks for it, if it names one.
     pub execution_id: Option<ExecutionId>,
-    /// How long a wait that begins now may last in all.
+    /// The wait limit, not how long this request is held.
     pub wait: Duration,
     /// The grace.
     pub grace: Duration,
@@ -252,8 +256,7 @@ impl Command for AttachWaiter {
         }
         let mut draft = Draft::new(view, ids);
         acknowledge(&mut draft, self.execution_id, &self.released, Some(self.pending_id));
-        let waits =
-            view.session.ended_state.is_none() && attach(&mut draft, self.pending_id, self.epoch, Some(self.wait));
+        let waits = attach(&mut draft, self.pending_id, self.epoch, Some(self.wait));
         Ok(draft.finish(self.grace, waits))
     }
 }

@@ -1,8 +1,8 @@
 //! Responses: claim, confirm, resume, restore, acknowledge (5.2 to 5.4).
 
 use super::clarification::tell_updated;
+use super::inactive;
 use super::turn::{self, Opening, PromptText, told};
-use super::{acknowledge, inactive};
 use crate::answer::NormalisedResponse;
 use crate::ids::{ClaimId, Epoch, Ids, MessageId, PendingId, TurnId};
 use crate::object::{self, AuthorType, QuestionStatus, TurnOrigin};
@@ -13,7 +13,7 @@ use crate::session::event::EventType;
 use crate::session::notice::Notice;
 use crate::session::rejection::Rejection;
 use crate::session::rows::{Delivery, DeliveryOutcome, Intent, IntentStatus};
-use crate::session::transitions::{BundleInput, IntentInput, Then, TurnInput};
+use crate::session::transitions::{BundleInput, DeliveryInput, IntentInput, Then, TurnInput};
 use crate::session::view::{Needs, View};
 use std::time::Duration;
 
@@ -133,11 +133,18 @@ fn settle_detached(draft: &mut Draft<'_>, claim: ClaimId) -> Result<ClaimReply, 
     }
     let (pending, source) = (draft.intent(claim).pending_id, draft.intent(claim).turn_id);
     let (now, open) = (draft.now(), draft.rows.open_turn().map(|turn| (turn.id, turn.origin)));
+    // Another response is on its way, or the claim's own turn is history: nothing may be opened past either.
+    let contended =
+        draft.rows.intents.values().any(|other| other.status == IntentStatus::Open && other.claim_id != claim);
+    if contended || draft.rows.accepted_turn().is_none_or(|turn| turn.id != source) {
+        return Err(Rejection::ResumeNotAccepted);
+    }
     match open {
         // Another question of the same turn is waited for: its agent must not lose that wait.
         Some((turn, _)) if draft.rows.has_other_waiter(turn, pending, now) => return Err(Rejection::ResumeNotAccepted),
         Some((turn, TurnOrigin::Agent)) => turn::close(draft, turn, TurnInput::Admit, None),
-        Some((turn, _)) => turn::close(draft, turn, TurnInput::Resume, None),
+        Some((turn, _)) if draft.bundle(pending).attended => turn::close(draft, turn, TurnInput::Resume, None),
+        Some((turn, _)) => turn::close(draft, turn, TurnInput::Yield, None),
         None => {}
     }
     let others = other_questions(draft, source, pending);
@@ -447,7 +454,7 @@ impl Command for Acknowledge {
         let mut draft = Draft::new(view, ids);
         // An attached execution shows by its next request that it has the answer, not by what was written to it.
         if delivery.execution_id.is_none() {
-            acknowledge(&mut draft, None, &[self.claim_id], None);
+            turn::settle_delivery(&mut draft, self.claim_id, DeliveryInput::Acknowledge);
         }
         Ok(draft.finish(self.grace, ()))
     }

@@ -79,6 +79,10 @@ pub(super) fn acknowledge(
     released: &[ClaimId],
     about: Option<PendingId>,
 ) {
+    // A caller that names no execution proves nothing: it may be another process than the one that waited.
+    if execution.is_none() {
+        return;
+    }
     for claim in released {
         let Some(delivery) = draft.rows.deliveries.get(claim) else { continue };
         if delivery.execution_id == execution && Some(delivery.pending_id) != about {

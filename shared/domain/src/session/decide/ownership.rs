@@ -46,10 +46,10 @@ impl Command for TakeOver {
         }
         draft.session().owner_epoch = Some(self.epoch);
         if owner.is_some() {
-            if dies_with_owner(view.session.runtime) {
-                if let Some(turn) = view.open_turn() {
-                    turn::close(&mut draft, turn.id, TurnInput::ExecutionLost, None);
-                }
+            if dies_with_owner(view.session.runtime)
+                && let Some(turn) = view.open_turn()
+            {
+                turn::close(&mut draft, turn.id, TurnInput::ExecutionLost, None);
             }
             orphan_waiters(&mut draft, self.grace);
         }

@@ -51,6 +51,7 @@ pub(super) fn open(draft: &mut Draft<'_>, opening: Opening) -> TurnId {
     let session = draft.session();
     session.generation += 1;
     session.started_at = session.started_at.or(Some(stamp));
+    session.error = None;
     let (session_id, generation) = (session.id, session.generation);
     let prompt_message_id = opening.prompt.as_ref().map(|_| draft.fresh::<MessageId>());
     supersede_older(draft, id);
@@ -134,6 +135,10 @@ pub(super) fn close(draft: &mut Draft<'_>, turn_id: TurnId, input: TurnInput, no
     let Then::Go(&[status]) = draft.turn_move(turn_id, input) else { return };
     let status = status.parse().unwrap_or(TurnStatus::Interrupted);
     let stamp = draft.stamp;
+    if status == TurnStatus::Failed {
+        let error = note.clone().unwrap_or_else(|| "The agent failed without saying why.".to_owned());
+        draft.session().error = Some(error);
+    }
     draft.change_turn(turn_id, |turn| {
         turn.status = status;
         turn.completed_at = Some(stamp);
