@@ -10,6 +10,7 @@ pub mod internal;
 pub mod people;
 pub mod problem;
 pub mod queries;
+mod rejection;
 mod secret;
 
 pub use client::{Client, ClientError};

@@ -29,8 +29,10 @@ pub(super) const fn living(view: &View) -> Result<(), Rejection> {
     if view.rows.session.ended_state.is_some() { Err(Rejection::SessionEnded) } else { Ok(()) }
 }
 
-/// Why a bundle cannot be answered, in the order in which the contract says it, with the response that won.
-pub(super) fn inactive(view: &View, bundle: &Bundle) -> Rejection {
+/// Why a bundle cannot be answered, in the order in which the contract says it, with the response that won. Also for a
+/// plain read, which refuses without waiting for the session's lock.
+#[must_use]
+pub fn inactive(view: &View, bundle: &Bundle) -> Rejection {
     let state = view.bundle_state(bundle, view.now);
     let recorded = view.recorded(bundle.pending_id);
     let code = if view.session.ended_state.is_some() {
