@@ -3,7 +3,7 @@
 //! Every page takes `limit` (1..200, default 50) and `cursor`, the `next_cursor` of the page before.
 
 use domain::ids::{TokenId, WorkspaceId};
-use domain::object::{Bundle, Message, Role, Session, Task, Turn};
+use domain::object::{Bundle, Message, QueuedMessage, Role, Session, Task, Turn};
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -166,6 +166,15 @@ pub struct Messages {
     pub messages: Vec<Message>,
     /// Where to go on; `null` at the end.
     pub next_cursor: Option<String>,
+}
+
+/// `GET /api/v1/task-sessions/{id}/queue`: what no turn has taken yet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Queue {
+    /// The messages that wait, in the order they will go.
+    pub items: Vec<QueuedMessage>,
+    /// Whether something waits and none may go.
+    pub held: bool,
 }
 
 /// `GET /api/v1/clarifications`: the inbox, oldest first.

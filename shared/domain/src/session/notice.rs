@@ -3,7 +3,7 @@
 use super::event::{Event, EventType};
 use super::view::View;
 use crate::ids::{ClaimId, Ids, MessageId, PendingId, QueuedId, TurnId};
-use crate::object::{self, Delivery, SessionState};
+use crate::object::{Delivery, SessionState};
 use crate::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -121,7 +121,8 @@ fn data(notice: &Notice, view: &View) -> Option<(EventType, Value)> {
             let turn_id = view.bundles.get(pending_id)?.turn_id;
             (*kind, json!({ "pending_id": pending_id, "turn_id": turn_id, "reason": reason }))
         }
-        Notice::Task => (EventType::TaskUpdated, json!({ "task": task_object(view) })),
+        // The task as one of its sessions knows it: what all of them wait for is for readers to put together.
+        Notice::Task => (EventType::TaskUpdated, json!({ "task": view.task.object(view.pending_action(view.now)) })),
     };
     Some(told)
 }
@@ -147,25 +148,4 @@ fn answered_data(claim: ClaimId, view: &View) -> Option<Value> {
         "successor_turn_id": recorded.successor_turn_id,
         "handled_inline": recorded.delivery == Delivery::Live,
     }))
-}
-
-/// The task as one of its sessions knows it: what all its sessions wait for is for readers to put together.
-fn task_object(view: &View) -> object::Task {
-    let task = &view.task;
-    object::Task {
-        id: task.id,
-        workspace_id: task.workspace_id,
-        title: task.title.clone(),
-        description: task.description.clone(),
-        workflow_id: task.workflow_id,
-        step_id: task.step_id,
-        state: task.state,
-        primary_session_id: task.primary_session_id,
-        pending_action: view.pending_action(view.now),
-        status_summary: None,
-        status_summary_invalidated: false,
-        status_summary_revision: 0,
-        created_at: task.created_at,
-        updated_at: task.updated_at,
-    }
 }

@@ -1,13 +1,13 @@
 //! The public objects of a session, built from its rows. Reads and events both come through here, so they cannot
 //! disagree.
 
-use super::rows::{Bundle, Intent, IntentStatus, Message, Queued, QueuedAuthor, Rows, Turn};
+use super::rows::{Bundle, Intent, IntentStatus, Message, Queued, QueuedAuthor, Rows, Task, Turn};
 use super::view::View;
 use crate::ids::PendingId;
 use crate::object::{
     self, AuthorKind, BundleQuestion, ClarificationMetadata, Delivery, MessageMetadata, MessageType, OpenTurn,
-    PendingActionRevision, QuestionStatus, Recorded, RespondOutcome, Response, TurnKind, TurnMetadata, TurnStatus,
-    UnresolvedDispatch,
+    PendingAction, PendingActionRevision, QuestionStatus, Recorded, RespondOutcome, Response, TurnKind, TurnMetadata,
+    TurnStatus, UnresolvedDispatch,
 };
 use crate::time::Timestamp;
 use serde_json::Value;
@@ -35,6 +35,29 @@ impl Intent {
         };
         let response = self.response();
         Some(Recorded { outcome: response.outcome(), delivery, successor_turn_id: self.successor_turn_id, response })
+    }
+}
+
+impl Task {
+    /// The task, with what its sessions wait for. Summaries do not exist yet.
+    #[must_use]
+    pub fn object(&self, pending_action: Option<PendingAction>) -> object::Task {
+        object::Task {
+            id: self.id,
+            workspace_id: self.workspace_id,
+            title: self.title.clone(),
+            description: self.description.clone(),
+            workflow_id: self.workflow_id,
+            step_id: self.step_id,
+            state: self.state,
+            primary_session_id: self.primary_session_id,
+            pending_action,
+            status_summary: None,
+            status_summary_invalidated: false,
+            status_summary_revision: 0,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
     }
 }
 

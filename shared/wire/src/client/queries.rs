@@ -2,8 +2,8 @@
 
 use super::{Call, Client, ClientError};
 use crate::queries::{
-    Bundles, ClarificationsQuery, Messages, MessagesQuery, PageQuery, Sessions, Tasks, Tokens, Turns, WorkspacePage,
-    Workspaces,
+    Bundles, ClarificationsQuery, Messages, MessagesQuery, PageQuery, Queue, Sessions, Tasks, Tokens, Turns,
+    WorkspacePage, Workspaces,
 };
 use domain::ids::{PendingId, SessionId, TaskId};
 use domain::object::{Bundle, Session, Task};
@@ -50,6 +50,11 @@ impl Client {
     /// A session's messages.
     pub async fn messages(&self, session: SessionId, query: &MessagesQuery) -> Result<Messages, ClientError> {
         self.json(Call::query(&["api", "v1", "task-sessions", &session.to_string(), "messages"], query)).await
+    }
+
+    /// What waits in a session's queue.
+    pub async fn queue(&self, session: SessionId) -> Result<Queue, ClientError> {
+        self.json(Call::bare(Method::GET, &["api", "v1", "task-sessions", &session.to_string(), "queue"])).await
     }
 
     /// The inbox.
