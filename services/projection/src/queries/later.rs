@@ -1,0 +1,25 @@
+//! Queries of the contract that this release does not serve. A client learns that the path is right and the server
+//! too old, instead of searching for its own mistake.
+
+use crate::app::App;
+use axum::Router;
+use axum::routing::get;
+use wire::{Code, Problem};
+
+const PATHS: [&str; 7] = [
+    "/api/v1/boot",
+    "/api/v1/events",
+    "/api/v1/events/log",
+    "/api/v1/ws",
+    "/api/v1/dispatches/unresolved",
+    "/api/v1/task-sessions/{id}/transcript",
+    "/api/v1/workflows/{id}/snapshot",
+];
+
+pub(super) fn routes() -> Router<App> {
+    PATHS.into_iter().fold(Router::new(), |router, path| router.route(path, get(not_yet)))
+}
+
+async fn not_yet() -> Problem {
+    Problem::new(Code::NotFound, "this release does not serve this query yet; a later one does")
+}

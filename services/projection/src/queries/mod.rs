@@ -1,0 +1,50 @@
+//! The queries, one endpoint a file.
+
+mod clarification;
+mod clarifications;
+mod later;
+mod messages;
+mod queue;
+mod session;
+mod task;
+mod task_sessions;
+mod tasks;
+mod tokens;
+mod turns;
+mod workspaces;
+
+use crate::app::App;
+use access::{Person, not_found, unavailable};
+use axum::Router;
+use axum::routing::get;
+use domain::ids::WorkspaceId;
+use store::Scope;
+use wire::Problem;
+
+/// All queries under `/api/v1`. Names of path parameters are the contract's, so that routers of several services can be
+/// merged. The caller adds what every process serves ([`kit::serve`]).
+pub fn router(app: App) -> Router {
+    Router::new()
+        .route("/api/v1/workspaces", get(workspaces::list))
+        .route("/api/v1/tokens", get(tokens::list))
+        .route("/api/v1/tasks", get(tasks::list))
+        .route("/api/v1/tasks/{id}", get(task::show))
+        .route("/api/v1/tasks/{task_id}/task-sessions", get(task_sessions::list))
+        .route("/api/v1/task-sessions/{id}", get(session::show))
+        .route("/api/v1/task-sessions/{id}/turns", get(turns::list))
+        .route("/api/v1/task-sessions/{id}/messages", get(messages::list))
+        .route("/api/v1/task-sessions/{id}/queue", get(queue::show))
+        .route("/api/v1/clarifications", get(clarifications::list))
+        .route("/api/v1/clarification/{pending_id}", get(clarification::show))
+        .merge(later::routes())
+        .with_state(app)
+}
+
+/// The part of what the person may see that a query asks for: one workspace, or all of it.
+async fn scope(app: &App, person: &Person, workspace: Option<WorkspaceId>) -> Result<Scope, Problem> {
+    let scope = person.scope();
+    if let Some(id) = workspace {
+        app.store.workspace(&scope, id).await.map_err(unavailable)?.ok_or_else(not_found)?;
+    }
+    Ok(scope.narrow(workspace))
+}
