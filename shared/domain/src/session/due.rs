@@ -65,11 +65,13 @@ impl Rows {
 
     /// The next moment at which something becomes due: the head of the queue, the end of a grace or of a wait, a
     /// silent agent. `stamp` is the moment of the decision; a silent agent is looked at again after `grace`.
-    pub(super) fn due_at(&self, now: Timestamp, stamp: Timestamp, grace: Duration) -> Option<Timestamp> {
+    pub(crate) fn due_at(&self, now: Timestamp, stamp: Timestamp, grace: Duration) -> Option<Timestamp> {
         if self.session.ended_state.is_some() {
             return None;
         }
-        let dispatch = (self.head().is_some() && self.admission(now).is_ok()).then_some(stamp);
+        // Prompts of other runtimes are not dispatched by a tick: there is nothing to come back for.
+        let ready = self.session.runtime.is_in_house() && self.head().is_some() && self.admission(now).is_ok();
+        let dispatch = ready.then_some(stamp);
         let silence = self.pause_candidate(now).map(|_| stamp + grace);
         let waits = self
             .bundles

@@ -39,12 +39,8 @@ impl Rows {
 
     /// How a wait ends for which there is no answer.
     fn wait_end(&self, bundle: &Bundle, state: BundleState) -> Option<WaitEnd> {
-        let questions = self.questions(bundle.pending_id);
-        let expired = questions.iter().any(|(_, part)| part.question_status == QuestionStatus::Expired);
-        if expired || self.session.ended_state.is_some() {
-            return Some(WaitEnd::Expired);
-        }
         match state {
+            BundleState::Terminal if self.has_expired(bundle) => Some(WaitEnd::Expired),
             BundleState::Terminal => Some(WaitEnd::Cancelled),
             BundleState::SupersededHistory => Some(WaitEnd::Superseded),
             BundleState::DeliveryClaimed => None,
@@ -57,6 +53,14 @@ impl Rows {
                 }
             }
         }
+    }
+
+    /// Whether the end of its session ended the bundle, also if its questions were deleted since. One that was
+    /// cancelled before stays cancelled.
+    fn has_expired(&self, bundle: &Bundle) -> bool {
+        let with_session = bundle.settled_at.is_some() && bundle.settled_at == self.session.ended_at;
+        let questions = self.questions(bundle.pending_id);
+        with_session || questions.iter().any(|(_, part)| part.question_status == QuestionStatus::Expired)
     }
 
     /// The same for an agent that polls: a pending bundle whose turn is over reads as not answered, since it still can

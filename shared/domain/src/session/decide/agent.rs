@@ -308,7 +308,8 @@ impl Command for Frames {
     fn decide(&self, view: &View, ids: &mut Ids) -> Result<Decision<FramesStored>, Rejection> {
         let execution = view.executions.get(&self.execution_id).ok_or(Rejection::NotFound)?;
         let stored = execution.frame_seq;
-        let last = self.first_seq + i64::try_from(self.frames.len()).unwrap_or(i64::MAX) - 1;
+        let count = i64::try_from(self.frames.len()).unwrap_or(i64::MAX);
+        let last = self.first_seq.saturating_sub(1).saturating_add(count);
         let mut draft = Draft::new(view, ids);
         if last <= stored {
             // A repeat of an accepted call gets the same answer, also after the turn's end.
@@ -327,16 +328,19 @@ impl Command for Frames {
         acknowledge(&mut draft, Some(self.execution_id), &self.released, None);
         take_turn(&mut draft, turn.id, self.execution_id);
         let seen = usize::try_from(stored + 1 - self.first_seq).unwrap_or(0);
-        let mut closed = None;
+        let (mut accepted, mut closed) = (stored, None);
         for frame in self.frames.iter().skip(seen) {
+            accepted += 1;
             if self.store(&mut draft, turn.id, frame) {
+                // What follows came for a closed turn: it is not stored, and sent again it is refused.
                 closed = Some(turn.id);
+                break;
             }
         }
         if let Some(row) = draft.rows.executions.get_mut(&self.execution_id) {
-            row.frame_seq = last;
+            row.frame_seq = accepted;
         }
-        Ok(draft.finish(self.grace, FramesStored { accepted: last, closed }))
+        Ok(draft.finish(self.grace, FramesStored { accepted, closed }))
     }
 }
 
@@ -377,6 +381,8 @@ fn store_text(draft: &mut Draft<'_>, turn_id: TurnId, kind: MessageType, text: &
             .map(|message| message.id)
     });
     match known {
+        // A person deleted it: its text stays gone.
+        Some(id) if draft.rows.messages[&id].deleted_at.is_some() => {}
         Some(id) => {
             draft.change_message(id, |message| {
                 if !delta {

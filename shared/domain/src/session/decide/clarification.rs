@@ -110,7 +110,7 @@ impl Ask {
             };
         }
         self.check_generation(view)?;
-        let Some(turn) = view.open_turn() else { return Ok(None) };
+        let Some(turn) = view.current_turn() else { return Ok(None) };
         let same = view.bundles.values().filter(|bundle| {
             bundle.turn_id == turn.id && bundle.content_hash == self.ask.content_hash && bundle.request_id.is_none()
         });
@@ -194,8 +194,7 @@ impl Ask {
 }
 
 /// Makes the caller a waiter of a bundle. Returns whether it waits: not if the bundle has its outcome or its turn is
-/// over, for a closed turn's bundle never gets a waiter again. A poll that does not hold still shows that the agent
-/// is there.
+/// over, for a closed turn's bundle never gets a waiter again.
 fn attach(draft: &mut Draft<'_>, pending: PendingId, epoch: Epoch, wait: Option<Duration>) -> bool {
     if draft.rows.session.ended_state.is_some() {
         return false;

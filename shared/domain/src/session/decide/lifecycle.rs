@@ -224,6 +224,7 @@ impl Command for DeleteSession {
         if draft.rows.task.primary_session_id == Some(view.session.id) {
             draft.rows.task.primary_session_id = None;
             draft.rows.task.updated_at = stamp;
+            draft.tell(Notice::Task);
         }
         draft.tell_last(Notice::Deleted);
         Ok(draft.finish(self.grace, ()))
