@@ -1,6 +1,6 @@
 //! The command line: every command and what all of them take.
 
-use crate::commands::{answer, ask, completions, inbox, session, task, token, workspace};
+use crate::commands::{answer, ask, completions, doctor, inbox, migrate, session, task, token, workspace};
 use crate::connection::ConnectionArgs;
 use crate::output::Format;
 use clap::{Parser, Subcommand};
@@ -45,6 +45,10 @@ pub(crate) enum Command {
     /// Create, list, show and revoke API tokens.
     #[command(subcommand)]
     Token(token::TokenCommand),
+    /// Bring the database's schema up to this version.
+    Migrate(migrate::MigrateArgs),
+    /// Check the invariants of the whole database.
+    Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell.
     Completions(completions::CompletionsArgs),
 }
@@ -90,6 +94,9 @@ mod tests {
             "askback token list",
             "askback token show ID",
             "askback token revoke ID",
+            "askback token create --name first --admin",
+            "askback migrate --database-url postgres://db/askback",
+            "askback doctor -o json",
             "askback completions bash",
         ] {
             let line = line.replace("ID", id);
@@ -105,6 +112,8 @@ mod tests {
             ("askback answer not-an-id --skip", ErrorKind::ValueValidation),
             ("askback workspace create", ErrorKind::MissingRequiredArgument),
             ("askback token create --name n --role king --workspace x", ErrorKind::InvalidValue),
+            ("askback token create --name n --role member", ErrorKind::MissingRequiredArgument),
+            ("askback token create --name n --admin --role member", ErrorKind::ArgumentConflict),
             ("askback ask Deploy? --timeout soon", ErrorKind::ValueValidation),
             ("askback workspace list -o yaml", ErrorKind::InvalidValue),
         ];

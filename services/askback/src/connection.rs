@@ -2,13 +2,14 @@
 
 use crate::failure::Failure;
 use clap::Args;
+use secrecy::SecretString;
 use std::convert::Infallible;
 use std::fs;
 use std::path::Path;
 use wire::{Client, Secret};
 
 /// The folder that `askback dev` keeps its data in.
-const DATA_DIR: &str = ".askback";
+pub(crate) const DATA_DIR: &str = ".askback";
 
 /// Which server to speak to, and as whom.
 ///
@@ -33,6 +34,12 @@ impl ConnectionArgs {
     pub(crate) fn client(&self, here: &Path) -> Result<Client, Failure> {
         let (url, token) = self.resolve(here)?;
         Ok(Client::new(&url, Some(&token))?)
+    }
+
+    /// Whether a server or a token was named, be it by flag or by environment.
+    pub(crate) fn is_given(&self) -> bool {
+        let url = self.url.as_deref().is_some_and(|url| !url.trim().is_empty());
+        url || self.token.as_ref().is_some_and(|token| !token.expose().is_empty())
     }
 
     fn resolve(&self, here: &Path) -> Result<(String, Secret), Failure> {
@@ -68,6 +75,15 @@ fn find_folder(here: &Path) -> Option<Folder> {
         let url = trim_url(&url).to_owned();
         let token = fs::read_to_string(folder.join("token")).ok().map(|token| Secret::new(token.trim()));
         (!url.is_empty()).then_some(Folder { url, token })
+    })
+}
+
+/// The database of a running `askback dev`, in `here` or above.
+pub(crate) fn find_database_url(here: &Path) -> Option<SecretString> {
+    here.ancestors().find_map(|folder| {
+        let url = fs::read_to_string(folder.join(DATA_DIR).join("database-url")).ok()?;
+        let url = url.trim();
+        (!url.is_empty()).then(|| SecretString::from(url))
     })
 }
 

@@ -7,6 +7,7 @@
 mod cli;
 mod commands;
 mod connection;
+mod database;
 mod dialogue;
 mod failure;
 mod output;

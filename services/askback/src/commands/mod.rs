@@ -3,7 +3,9 @@
 pub(crate) mod answer;
 pub(crate) mod ask;
 pub(crate) mod completions;
+pub(crate) mod doctor;
 pub(crate) mod inbox;
+pub(crate) mod migrate;
 pub(crate) mod page;
 pub(crate) mod session;
 pub(crate) mod task;
@@ -15,6 +17,7 @@ use crate::failure::{End, Failure};
 use crate::output::Output;
 use kit::idgen::IdGen;
 use std::path::PathBuf;
+use token::TokenCommand;
 use uuid::Uuid;
 
 /// Does what the command line says.
@@ -31,7 +34,12 @@ pub(crate) async fn run(cli: Cli) -> Result<End, Failure> {
         Command::Workspace(command) => workspace::run(&client()?, command, &mut out).await?,
         Command::Task(command) => task::run(&client()?, command, &mut out).await?,
         Command::Session(command) => session::run(&client()?, command, &mut out).await?,
+        Command::Token(TokenCommand::Create(args)) if args.admin => {
+            token::create_admin(&connection, &args, &mut out).await?;
+        }
         Command::Token(command) => token::run(&client()?, command, &mut out).await?,
+        Command::Migrate(args) => migrate::run(&args, &mut out).await?,
+        Command::Doctor(args) => doctor::run(&args, &here, &mut out).await?,
         Command::Completions(args) => completions::run(args)?,
     }
     Ok(End::Done)

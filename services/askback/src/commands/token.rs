@@ -2,37 +2,27 @@
 
 use super::fresh_key;
 use super::page::{PageArgs, note_more};
+use crate::connection::ConnectionArgs;
+use crate::database::{self, DatabaseArgs};
 use crate::failure::Failure;
 use crate::output::{Output, or_dash};
-use clap::{Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use domain::ids::{TokenId, WorkspaceId};
 use domain::object::Role;
 use domain::time::Timestamp;
+use secrecy::ExposeSecret as _;
 use serde::Serialize;
 use std::io;
-use wire::Client;
 use wire::client::{Retry, retrying};
-use wire::people::CreateToken;
+use wire::people::{CreateToken, CreatedToken};
 use wire::queries::{Token, WorkspacePage};
+use wire::{Client, Secret};
 
 /// Create, list, show and revoke API tokens.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum TokenCommand {
     /// Create a token; it is printed this once.
-    Create {
-        /// The name people will see with what it does.
-        #[arg(long)]
-        name: String,
-        /// What it may do.
-        #[arg(long, value_enum)]
-        role: RoleArg,
-        /// The workspace it is good for.
-        #[arg(long)]
-        workspace: WorkspaceId,
-        /// When it ends (RFC 3339) [default: never].
-        #[arg(long, value_parser = parse_moment)]
-        expires_at: Option<Timestamp>,
-    },
+    Create(CreateArgs),
     /// List tokens, without their secrets.
     List {
         /// Only those of this workspace.
@@ -51,6 +41,28 @@ pub(crate) enum TokenCommand {
         /// The token's id.
         id: TokenId,
     },
+}
+
+/// What a new token is.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CreateArgs {
+    /// The name people will see with what it does.
+    #[arg(long)]
+    name: String,
+    /// What it may do.
+    #[arg(long, value_enum, required_unless_present = "admin")]
+    role: Option<RoleArg>,
+    /// The workspace it is good for.
+    #[arg(long, required_unless_present = "admin")]
+    workspace: Option<WorkspaceId>,
+    /// Make it admin of every workspace, straight in the database: how an installation gets its first token.
+    #[arg(long, conflicts_with_all = ["role", "workspace"])]
+    pub(crate) admin: bool,
+    /// When it ends (RFC 3339) [default: never].
+    #[arg(long, value_parser = parse_moment)]
+    expires_at: Option<Timestamp>,
+    #[command(flatten)]
+    database: DatabaseArgs,
 }
 
 /// What a token may do.
@@ -90,14 +102,15 @@ struct Revoked {
 
 pub(crate) async fn run(client: &Client, command: TokenCommand, out: &mut Output) -> Result<(), Failure> {
     match command {
-        TokenCommand::Create { name, role, workspace, expires_at } => {
-            let body = CreateToken { name, workspace_id: workspace, role: role.into(), expires_at };
+        TokenCommand::Create(args) => {
+            let (Some(workspace_id), Some(role)) = (args.workspace, args.role) else {
+                return Err(Failure::usage("a token needs --workspace and --role, or --admin"));
+            };
+            let CreateArgs { name, expires_at, .. } = args;
+            let body = CreateToken { name, workspace_id, role: role.into(), expires_at };
             // Not tried again: a replay does not show the token.
             let created = client.create_token(&body).await?;
-            out.show(&created, |out, created| {
-                let token = created.token.as_ref().map_or("-", |token| token.expose());
-                out.fields(&[("id", created.id.to_string()), ("token (shown this once)", token.to_owned())])
-            })?;
+            out.show(&created, write_created)?;
         }
         TokenCommand::List { workspace, page } => {
             let query = WorkspacePage { workspace_id: workspace, limit: page.limit, cursor: page.cursor };
@@ -116,6 +129,28 @@ pub(crate) async fn run(client: &Client, command: TokenCommand, out: &mut Output
         }
     }
     Ok(())
+}
+
+/// The only command that writes into the database itself: before there is a token, no service takes one.
+pub(crate) async fn create_admin(
+    connection: &ConnectionArgs,
+    args: &CreateArgs,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    if connection.is_given() {
+        return Err(Failure::usage("--admin writes into the database itself and takes no server and no token")
+            .with_hint("leave out --url and --token, and unset ASKBACK_URL and ASKBACK_TOKEN"));
+    }
+    let store = database::connect(args.database.named()?).await?;
+    let (id, secret) = database::create_admin_token(&store, &args.name, args.expires_at).await?;
+    let created = CreatedToken { id, token: Some(Secret::new(secret.expose_secret())) };
+    out.show(&created, write_created)?;
+    Ok(())
+}
+
+fn write_created(out: &mut Output, created: &CreatedToken) -> io::Result<()> {
+    let token = created.token.as_ref().map_or("-", |token| token.expose());
+    out.fields(&[("id", created.id.to_string()), ("token (shown this once)", token.to_owned())])
 }
 
 /// There is no path for one token: it stands in the list.
