@@ -1,1 +1,36 @@
-//! Test harness
+//! What the tests of the whole system share: real programs against a real Postgres and a real nats-server, real
+//! clients, and the store's probes at the end.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`binaries`] | where the programs under test lie |
+//! | [`service`] | one service process: started, killed, paused, armed with a crash point |
+//! | [`cluster`] | respond-apis, orchestrators and projections on one database |
+//! | [`people`] | persons and what they say |
+//! | [`agent`] | an agent over the HTTP agent API |
+//! | [`scenario`] | agents that work and persons that answer until everything is settled |
+//! | [`raw`] | HTTP that no typed client would send |
+//! | [`cli`], [`dev`] | the command line, and `askback dev` as a process |
+//! | [`wait`] | waiting for facts |
+//!
+//! The programs are built beforehand (`make test` does it), together with this package so that their crash points are
+//! armed: `cargo build --workspace --bins`.
+
+pub mod agent;
+pub mod binaries;
+pub mod cli;
+pub mod cluster;
+pub mod dev;
+pub mod people;
+pub mod raw;
+pub mod scenario;
+pub mod service;
+pub mod times;
+pub mod wait;
+
+pub use agent::Agent;
+pub use cluster::{Cluster, ClusterOptions, World};
+pub use people::Person;
+pub use service::Service;
+pub use times::TestTimes;
+pub use wait::{PATIENCE, until};
