@@ -44,6 +44,8 @@ pub mod answer;
 pub mod ask;
 pub mod authority;
 pub mod bundle;
+pub mod cloud_event;
+pub mod event_catalogue;
 pub mod field_error;
 pub mod ids;
 pub mod object;
