@@ -1,12 +1,12 @@
 //! Idempotency keys: which commands were accepted under a caller's own name for them.
 
-use crate::error::StoreError;
+use crate::error::{StoreError, WriteError};
 use crate::pool::Store;
-use serde::Serialize;
+use crate::tx::Tx;
 use serde_json::Value;
 
 /// A caller's name for one command, scoped to who calls what.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey {
     /// The token's id, or the identity provider's subject.
     pub principal: String,
@@ -14,7 +14,7 @@ pub struct IdempotencyKey {
     pub method: String,
     /// Request path.
     pub path: String,
-    /// The key itself (at most 255 characters).
+    /// The key itself (1..=255 characters).
     pub key: String,
     /// SHA-256 of the request body.
     pub body_hash: [u8; 32],
@@ -44,6 +44,37 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn held(&self, key: &IdempotencyKey) -> Result<Option<Held>, StoreError> {
-        todo!()
+        let held = sqlx::query_as!(
+            Held,
+            "select body_hash, subject from idempotency_keys
+             where principal = $1 and method = $2 and path = $3 and key = $4",
+            key.principal,
+            key.method,
+            key.path,
+            key.key
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(held)
     }
+}
+
+/// Writes a key within a transaction that is no session's.
+///
+/// # Errors
+/// `KeyHeld`: the transaction is aborted then.
+pub(crate) async fn hold(tx: &mut Tx, key: Option<&IdempotencyKey>, subject: Value) -> Result<(), WriteError> {
+    let Some(key) = key else { return Ok(()) };
+    sqlx::query!(
+        "insert into idempotency_keys (principal, method, path, key, body_hash, subject) values ($1, $2, $3, $4, $5, $6)",
+        key.principal,
+        key.method,
+        key.path,
+        key.key,
+        key.body_hash.as_slice(),
+        subject
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
 }

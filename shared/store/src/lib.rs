@@ -7,33 +7,39 @@
 //!
 //! Readers pass a [`Scope`], so that what belongs to a foreign workspace looks exactly like what does not exist.
 
+mod apply;
+mod create;
 mod error;
 mod housekeeping;
 mod idempotency;
 mod inbox;
 mod instance;
+mod lineage;
 mod load;
 mod page;
 mod pool;
 mod probe;
+mod schema;
 mod session;
 mod task;
 mod token;
 mod transact;
+mod tx;
 mod work;
 mod workspace;
 
+pub use create::SessionExtras;
 pub use error::{StoreError, TransactError, WriteError};
 pub use housekeeping::Swept;
 pub use idempotency::{Held, IdempotencyKey, Idempotent};
 pub use inbox::InboxFilter;
 pub use instance::{Instance, InstanceConnection, InstanceRole, Owner, Renewal};
 pub use page::{Keyset, MessagePlace, Page, PageArgs, Scope};
-pub use pool::{SCHEMA_VERSION, SchemaFit, Store, StoreOptions};
+pub use pool::{Store, StoreOptions};
 pub use probe::{Finding, Violation};
-pub use session::NewSession;
-pub use task::{NewTask, TaskPatch};
-pub use token::{NewToken, PrincipalKind, PrincipalRow, TokenRow};
+pub use schema::{SCHEMA_VERSION, SchemaFit};
+pub use task::{NewTask, TaskPatch, TaskWrite};
+pub use token::{NewAgentToken, NewToken, PrincipalKind, PrincipalRow, TokenRow};
 pub use transact::{Accepted, Options};
 pub use work::{Moved, OpenIntent};
 pub use workspace::{MemberRow, WorkspaceRow};

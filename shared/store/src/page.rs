@@ -4,6 +4,7 @@ use domain::ids::WorkspaceId;
 use domain::time::Timestamp;
 use std::fmt;
 use std::str::FromStr;
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 /// The workspaces a reader may see. What lies outside looks as if it did not exist.
@@ -81,6 +82,18 @@ pub struct PageArgs {
     pub limit: u32,
     /// Items after this place; from the beginning without.
     pub after: Option<Keyset>,
+}
+
+impl PageArgs {
+    /// Where to go on, as the queries compare it: before everything at the beginning.
+    pub(crate) fn place(self) -> (OffsetDateTime, Uuid) {
+        self.after.map_or((OffsetDateTime::UNIX_EPOCH, Uuid::nil()), |place| (place.at.into(), place.id))
+    }
+
+    /// One more than is wanted: the extra one proves that there is a next page.
+    pub(crate) fn probe(self) -> i64 {
+        i64::from(self.limit) + 1
+    }
 }
 
 /// A part of a list.

@@ -1,10 +1,17 @@
-//! Connections: how they are made, what is checked before their first use, and whether the schema fits.
+//! Connections: how they are made and what is checked before their first use.
 
 use crate::error::StoreError;
+use crate::lineage;
+use crate::schema::{self, SchemaFit};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// The schema this binary was built for.
-pub const SCHEMA_VERSION: i32 = 1;
+/// A connection that was used this short a time ago is used again without asking whether it still works.
+const FRESH: Duration = Duration::from_secs(1);
 
 /// How a process uses the database.
 #[derive(Clone, Debug)]
@@ -30,53 +37,51 @@ impl Default for StoreOptions {
     }
 }
 
-/// Whether this binary can work with the schema it found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SchemaFit {
-    /// It can. The schema may be newer, as in a rolling upgrade.
-    Fits {
-        /// The schema's version.
-        version: i32,
-    },
-    /// There is no schema, or one from before this binary: `askback migrate` has to run.
-    TooOld {
-        /// The schema's version; 0 if there is none.
-        version: i32,
-    },
-    /// The schema no longer serves binaries as old as this one.
-    TooNew {
-        /// The oldest binary it serves.
-        min_compatible: i32,
-    },
-}
-
 /// The database. Cheap to clone; clones share connections.
 #[derive(Clone, Debug)]
-pub struct Store {}
+pub struct Store {
+    pub(crate) pool: PgPool,
+    pub(crate) connect: PgConnectOptions,
+    pub(crate) settle_timeout: Duration,
+    lineage: Arc<AtomicI64>,
+}
 
 impl Store {
     /// Opens a pool. Each new connection, before its first use, compares the database's lineage with the recorded one
     /// and raises the epoch if they differ.
     ///
     /// # Errors
-    /// The database cannot be reached or the schema does not fit.
+    /// The database cannot be reached, or [`StoreError::Schema`] if its schema does not fit this binary.
     pub async fn connect(url: &str, options: StoreOptions) -> Result<Self, StoreError> {
-        todo!()
-    }
-
-    /// Brings the schema of the database at `url` up to this binary and sets the database's time-outs. Several
-    /// processes may do it at once; one works, the others wait.
-    ///
-    /// # Errors
-    /// The database cannot be reached or a migration fails.
-    pub async fn migrate(url: &str) -> Result<(), StoreError> {
-        todo!()
-    }
-
-    /// Names the schema by its content: equal fingerprints are equal schemas. For template databases.
-    #[must_use]
-    pub fn schema_fingerprint() -> String {
-        todo!()
+        let connect = connect_options(url)?.application_name(&options.application_name);
+        let mut first = connect.connect().await?;
+        let fit = schema::fit(&mut first).await?;
+        if !matches!(fit, SchemaFit::Fits { .. }) {
+            return Err(StoreError::Schema(fit.to_string()));
+        }
+        let lineage = Arc::new(AtomicI64::new(0));
+        prepare(&mut first, &lineage).await?;
+        // What fails from here on is a goodbye to a connection that is not needed any more.
+        let _ = first.close().await;
+        let found = Arc::clone(&lineage);
+        let pool = PgPoolOptions::new()
+            .max_connections(options.max_connections)
+            .acquire_timeout(options.acquire_timeout)
+            .test_before_acquire(false)
+            .before_acquire(|connection, meta| {
+                Box::pin(async move {
+                    if meta.idle_for > FRESH {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
+            .after_connect(move |connection, _meta| {
+                let found = Arc::clone(&found);
+                Box::pin(async move { prepare(connection, &found).await })
+            })
+            .connect_lazy_with(connect.clone());
+        Ok(Self { pool, connect, settle_timeout: options.settle_timeout, lineage })
     }
 
     /// Whether Postgres answers.
@@ -84,7 +89,8 @@ impl Store {
     /// # Errors
     /// It does not.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        todo!()
+        sqlx::query_scalar!(r#"select 1 as "one!""#).fetch_one(&self.pool).await?;
+        Ok(())
     }
 
     /// Whether this binary can work with the schema.
@@ -92,12 +98,29 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn schema_fit(&self) -> Result<SchemaFit, StoreError> {
-        todo!()
+        let mut connection = self.pool.acquire().await?;
+        Ok(schema::fit(&mut connection).await?)
     }
 
     /// The database's lineage: the epoch of every revision and event position, as the newest connection found it.
     #[must_use]
     pub fn lineage(&self) -> i64 {
-        todo!()
+        self.lineage.load(Ordering::Acquire)
     }
+
+    /// Closes all connections, after the calls that use them.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+pub(crate) fn connect_options(url: &str) -> Result<PgConnectOptions, sqlx::Error> {
+    PgConnectOptions::from_str(url)
+}
+
+/// What a new connection does before its first use.
+async fn prepare(connection: &mut PgConnection, lineage: &AtomicI64) -> Result<(), sqlx::Error> {
+    schema::set_limits(connection).await?;
+    lineage.fetch_max(lineage::check(connection).await?, Ordering::AcqRel);
+    Ok(())
 }

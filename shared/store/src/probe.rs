@@ -2,13 +2,17 @@
 
 use crate::error::StoreError;
 use crate::pool::Store;
+use sqlx::AssertSqlSafe;
+
+/// Most rows told of one broken invariant.
+const DETAILS_MAX: i64 = 20;
 
 /// Something that must never be true, and is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The invariant's name.
     pub invariant: &'static str,
-    /// The rows concerned.
+    /// The row concerned.
     pub detail: String,
     /// What an operator should do.
     pub what_to_do: &'static str,
@@ -19,11 +23,22 @@ pub struct Violation {
 pub struct Finding {
     /// What it is.
     pub kind: &'static str,
-    /// The rows concerned.
+    /// The row concerned.
     pub detail: String,
     /// What an operator should do if it lasts.
     pub what_to_do: &'static str,
 }
+
+/// One question to the database; every row it gives is an answer nobody wants.
+pub(crate) struct Probe {
+    pub(crate) name: &'static str,
+    pub(crate) what_to_do: &'static str,
+    /// Gives one text a row.
+    pub(crate) sql: &'static str,
+}
+
+mod invariants;
+mod waiting;
 
 impl Store {
     /// Every broken invariant; empty in a healthy database. Reads whole tables: not for every minute.
@@ -31,7 +46,13 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn violations(&self) -> Result<Vec<Violation>, StoreError> {
-        todo!()
+        let mut found = Vec::new();
+        for Probe { name, what_to_do, sql } in invariants::PROBES {
+            for detail in self.ask(sql).await? {
+                found.push(Violation { invariant: name, detail, what_to_do });
+            }
+        }
+        Ok(found)
     }
 
     /// Work that waits for somebody: overdue intents, due sessions without an owner, lapsed instances.
@@ -39,6 +60,18 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn stuck(&self) -> Result<Vec<Finding>, StoreError> {
-        todo!()
+        let mut found = Vec::new();
+        for Probe { name, what_to_do, sql } in waiting::PROBES {
+            for detail in self.ask(sql).await? {
+                found.push(Finding { kind: name, detail, what_to_do });
+            }
+        }
+        Ok(found)
+    }
+
+    async fn ask(&self, sql: &'static str) -> Result<Vec<String>, StoreError> {
+        let sql = format!("select detail from ({sql}) probe (detail) limit {DETAILS_MAX}");
+        // The statement is put together from constants of this crate alone.
+        Ok(sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(&self.pool).await?)
     }
 }

@@ -1,24 +1,12 @@
-//! Sessions, and the lists that belong to one.
+//! Lists that belong to a session, and which session something belongs to.
 
 use crate::error::StoreError;
-use crate::idempotency::IdempotencyKey;
-use crate::page::{MessagePlace, Page, PageArgs, Scope};
+use crate::page::{Keyset, MessagePlace, Page, PageArgs, Scope};
 use crate::pool::Store;
-use domain::ids::{ClaimId, PendingId, QueuedId, SessionId, TaskId, TokenId, TurnId, WorkspaceId};
+use domain::ids::{ClaimId, PendingId, QueuedId, SessionId, TaskId, TurnId, WorkspaceId};
 use domain::session::rows::{Message, Queued, Turn};
-
-/// What is written with a new session besides its own rows.
-#[derive(Clone, Debug, Default)]
-pub struct NewSession<'a> {
-    /// An agent token, as id and SHA-256 of its secret.
-    pub agent_token: Option<(TokenId, [u8; 32])>,
-    /// Who creates it.
-    pub created_by: &'a str,
-    /// W3C trace context of the request.
-    pub traceparent: Option<&'a str>,
-    /// The caller's own name for the command; remembers `{"session_id"}`.
-    pub key: Option<&'a IdempotencyKey>,
-}
+use sqlx::types::Json;
+use uuid::Uuid;
 
 impl Store {
     /// The sessions of a task, oldest first, without deleted ones.
@@ -26,7 +14,16 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn sessions_of_task(&self, scope: &Scope, task: TaskId) -> Result<Vec<SessionId>, StoreError> {
-        todo!()
+        let ids = sqlx::query_scalar!(
+            "select id from task_sessions
+             where task_id = $1 and deleted_at is null and ($2::uuid[] is null or workspace_id = any($2))
+             order by created_at, id",
+            task.0,
+            scope.ids() as _
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(ids.into_iter().map(SessionId::from).collect())
     }
 
     /// The sessions of several tasks, oldest first, without deleted ones.
@@ -34,15 +31,46 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn sessions_of_tasks(&self, tasks: &[TaskId]) -> Result<Vec<(TaskId, SessionId)>, StoreError> {
-        todo!()
+        let tasks: Vec<Uuid> = tasks.iter().map(|id| id.0).collect();
+        let rows = sqlx::query!(
+            "select task_id, id from task_sessions where task_id = any($1) and deleted_at is null
+             order by created_at, id",
+            &tasks
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(rows.into_iter().map(|row| (row.task_id.into(), row.id.into())).collect())
     }
 
-    /// A page of the turns people may see, oldest first by start, and how many there are in all.
+    /// A page of the turns people may see, in the order they began, and how many there are in all.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn turns(&self, session: SessionId, page: PageArgs) -> Result<(Page<Turn>, i64), StoreError> {
-        todo!()
+        let rows = sqlx::query_scalar!(
+            r#"
+            select to_jsonb(t) as "row!: Json<Turn>" from turns t
+            where session_id = $1 and (evidenced or status not in ('reserved', 'attempted', 'ambiguous'))
+              and ($2::uuid is null or (started_at, created_at, id) >
+                   (select started_at, created_at, id from turns where session_id = $1 and id = $2))
+            order by started_at, created_at, id limit $3
+            "#,
+            session.0,
+            page.after.map(|place| place.id),
+            page.probe()
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        let total = sqlx::query_scalar!(
+            r#"select count(*) as "total!" from turns
+               where session_id = $1 and (evidenced or status not in ('reserved', 'attempted', 'ambiguous'))"#,
+            session.0
+        )
+        .fetch_one(&self.pool)
+        .await?;
+        let rows = rows.into_iter().map(|row| row.0).collect();
+        let page = Page::cut(rows, page.limit, |turn: &Turn| Keyset { at: turn.started_at, id: turn.id.0 });
+        Ok((page, total))
     }
 
     /// A page of the messages people may see, ascending by position, and whether more lie beyond it in the direction
@@ -56,7 +84,40 @@ impl Store {
         place: MessagePlace,
         limit: u32,
     ) -> Result<(Vec<Message>, bool), StoreError> {
-        todo!()
+        let probe = i64::from(limit) + 1;
+        let backward = place.after.is_none() && place.before.is_some();
+        let rows = if backward {
+            sqlx::query_scalar!(
+                r#"select to_jsonb(m) as "row!: Json<Message>" from messages m
+                   where session_id = $1 and position < $2 and deleted_at is null
+                   order by position desc limit $3"#,
+                session.0,
+                place.before,
+                probe
+            )
+            .fetch_all(&self.pool)
+            .await?
+        } else {
+            sqlx::query_scalar!(
+                r#"select to_jsonb(m) as "row!: Json<Message>" from messages m
+                   where session_id = $1 and position > $2 and position < $3 and deleted_at is null
+                   order by position limit $4"#,
+                session.0,
+                place.after.unwrap_or(0),
+                place.before.unwrap_or(i64::MAX),
+                probe
+            )
+            .fetch_all(&self.pool)
+            .await?
+        };
+        let mut messages: Vec<Message> = rows.into_iter().map(|row| row.0).collect();
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let more = messages.len() > limit;
+        messages.truncate(limit);
+        if backward {
+            messages.reverse();
+        }
+        Ok((messages, more))
     }
 
     /// One message of the queue, whatever became of it.
@@ -64,42 +125,76 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn queued(&self, session: SessionId, id: QueuedId) -> Result<Option<Queued>, StoreError> {
-        todo!()
+        let row = sqlx::query_scalar!(
+            r#"select to_jsonb(q) as "row!: Json<Queued>" from queued_messages q where session_id = $1 and id = $2"#,
+            session.0,
+            id.0
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(row.map(|row| row.0))
     }
 
-    /// The session a bundle belongs to.
+    /// The session a bundle belongs to, if it is not deleted.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn session_of_bundle(&self, scope: &Scope, id: PendingId) -> Result<Option<SessionId>, StoreError> {
-        todo!()
+        let found = sqlx::query_scalar!(
+            "select s.id from bundles b join task_sessions s on s.id = b.session_id
+             where b.pending_id = $1 and s.deleted_at is null and ($2::uuid[] is null or s.workspace_id = any($2))",
+            id.0,
+            scope.ids() as _
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(found.map(SessionId::from))
     }
 
-    /// The session a turn belongs to.
+    /// The session a turn belongs to, if it is not deleted.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn session_of_turn(&self, scope: &Scope, id: TurnId) -> Result<Option<SessionId>, StoreError> {
-        todo!()
+        let found = sqlx::query_scalar!(
+            "select s.id from turns t join task_sessions s on s.id = t.session_id
+             where t.id = $1 and s.deleted_at is null and ($2::uuid[] is null or s.workspace_id = any($2))",
+            id.0,
+            scope.ids() as _
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(found.map(SessionId::from))
     }
 
-    /// The session and bundle a claim belongs to.
+    /// The session and bundle a claim belongs to, also of a deleted session.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn session_of_claim(&self, id: ClaimId) -> Result<Option<(SessionId, PendingId)>, StoreError> {
-        todo!()
+        let found = sqlx::query!("select session_id, pending_id from delivery_intents where claim_id = $1", id.0)
+            .fetch_optional(&self.pool)
+            .await?;
+        Ok(found.map(|row| (row.session_id.into(), row.pending_id.into())))
     }
 
-    /// The workspace of a session that is not deleted, if it lies in the scope.
+    /// Workspace and task of a session that is not deleted, if it lies in the scope.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn workspace_of_session(
+    pub async fn place_of_session(
         &self,
         scope: &Scope,
         id: SessionId,
     ) -> Result<Option<(WorkspaceId, TaskId)>, StoreError> {
-        todo!()
+        let found = sqlx::query!(
+            "select workspace_id, task_id from task_sessions
+             where id = $1 and deleted_at is null and ($2::uuid[] is null or workspace_id = any($2))",
+            id.0,
+            scope.ids() as _
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(found.map(|row| (row.workspace_id.into(), row.task_id.into())))
     }
 }

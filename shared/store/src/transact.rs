@@ -1,14 +1,30 @@
 //! Law 1: one lock, one pure decision, one commit.
 
-use crate::error::TransactError;
-use crate::idempotency::Idempotent;
+use crate::apply::{Applied, Writes, apply};
+use crate::error::{Kind, TransactError, is_held_key, kind, timed_out};
+use crate::idempotency::{IdempotencyKey, Idempotent};
+use crate::load::{Extras, Loaded, load};
+use crate::page::Scope;
 use crate::pool::Store;
-use domain::ids::{Ids, SessionId};
-use domain::session::command::Command;
+use crate::tx::Tx;
+use domain::ids::{Epoch, Ids, SessionId};
+use domain::session::command::{Command, Decision};
 use domain::session::event::Event;
+use domain::session::rejection::Rejection;
 use domain::session::transitions::Taken;
 use domain::session::view::View;
 use faults::CrashPoint;
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How often a command is decided anew because rows outside its lock had changed.
+const LOST_TRIES: u32 = 5;
+/// How often it is tried again after a deadlock or a broken connection.
+const FAILED_TRIES: u32 = 3;
+/// How long all before the commit may take; past it the connection is taken for dead. Longer than what the server's
+/// own time-outs let pass.
+const WORK_BOUND: Duration = Duration::from_secs(12);
 
 /// How a command is carried out.
 #[derive(Debug)]
@@ -44,8 +60,37 @@ pub struct Accepted<R> {
     pub taken: Taken,
     /// The rows as the command left them.
     pub after: View,
-    /// Whether it changed nothing: then nothing was committed and nobody need be told.
+    /// Whether it changed nothing: then nobody need be told.
     pub quiet: bool,
+}
+
+/// Why one attempt did not end.
+pub(crate) enum Failure {
+    /// It is not to be repeated.
+    Final(TransactError),
+    /// Rows outside the lock had changed.
+    Lost,
+    /// A statement failed before the commit.
+    Statement(sqlx::Error),
+}
+
+impl From<sqlx::Error> for Failure {
+    fn from(error: sqlx::Error) -> Self {
+        if is_held_key(&error) { Self::Final(TransactError::KeyHeld) } else { Self::Statement(error) }
+    }
+}
+
+impl From<Rejection> for Failure {
+    fn from(rejection: Rejection) -> Self {
+        Self::Final(rejection.into())
+    }
+}
+
+/// A decision that stands in an open transaction.
+pub(crate) struct Pending<R> {
+    accepted: Accepted<R>,
+    /// The number of the transaction; none if nothing was written.
+    xid: Option<i64>,
 }
 
 impl Store {
@@ -55,14 +100,165 @@ impl Store {
     /// connection, which also waits out the old one: after this returns no late write of this call can land, except
     /// after [`TransactError::Unknown`].
     ///
+    /// A caller that gave a key looks it up after any rejection: of two that race under one key, the second may have
+    /// been refused because of the first.
+    ///
     /// # Errors
     /// See [`TransactError`]; all but `Unknown` mean that nothing was written.
-    pub async fn transact<C: Command + Sync>(
+    pub async fn transact<C>(
         &self,
         session: SessionId,
         command: &C,
         options: Options<C::Reply>,
-    ) -> Result<Accepted<C::Reply>, TransactError> {
-        todo!()
+    ) -> Result<Accepted<C::Reply>, TransactError>
+    where
+        C: Command + Sync,
+        C::Reply: Send,
+    {
+        let (mut lost, mut failed) = (0, 0);
+        loop {
+            match Box::pin(self.attempt(session, command, &options)).await {
+                Ok(accepted) => return Ok(accepted),
+                Err(Failure::Final(error)) => return Err(error),
+                Err(Failure::Lost) => {
+                    lost += 1;
+                    tracing::debug!(%session, lost, "rows outside the lock changed under a decision");
+                    if lost == LOST_TRIES {
+                        return Err(TransactError::Lost);
+                    }
+                }
+                Err(Failure::Statement(error)) => {
+                    failed += 1;
+                    let again = matches!(kind(&error), Kind::Raced | Kind::Connection)
+                        && !matches!(error, sqlx::Error::PoolTimedOut);
+                    if !again || failed == FAILED_TRIES {
+                        return Err(crate::error::StoreError::from(error).into());
+                    }
+                    tracing::debug!(%session, %error, "a decision is tried again");
+                }
+            }
+        }
+    }
+
+    async fn attempt<C>(
+        &self,
+        session: SessionId,
+        command: &C,
+        options: &Options<C::Reply>,
+    ) -> Result<Accepted<C::Reply>, Failure>
+    where
+        C: Command + Sync,
+        C::Reply: Send,
+    {
+        let mut tx = Tx::begin(self).await?;
+        let work = async {
+            lock(&mut tx, session).await?;
+            decide_and_write(&mut tx, session, command, options).await
+        };
+        let outcome = match timeout(WORK_BOUND, work).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Failure::Statement(timed_out(WORK_BOUND))),
+        };
+        self.end(tx, outcome, options.crash_before_commit, options.crash_after_commit).await
+    }
+
+    /// Ends the transaction of one attempt: commits what was written, rolls back everything else.
+    pub(crate) async fn end<R>(
+        &self,
+        tx: Tx,
+        outcome: Result<Pending<R>, Failure>,
+        before: Option<CrashPoint>,
+        after: Option<CrashPoint>,
+    ) -> Result<Accepted<R>, Failure> {
+        match outcome {
+            Ok(Pending { accepted, xid: Some(xid) }) => {
+                if let Some(point) = before {
+                    faults::crash_point!(point);
+                }
+                tx.commit_as(self, xid).await.map_err(|error| Failure::Final(error.into()))?;
+                if let Some(point) = after {
+                    faults::crash_point!(point);
+                }
+                Ok(accepted)
+            }
+            Ok(Pending { accepted, xid: None }) => {
+                tx.rollback().await;
+                Ok(accepted)
+            }
+            // What the statement left on its connection is not known: the connection is closed.
+            Err(Failure::Statement(error)) => Err(Failure::Statement(error)),
+            Err(other) => {
+                tx.rollback().await;
+                Err(other)
+            }
+        }
+    }
+}
+
+/// Waits for the session's lock. The lock is a statement of its own: what is loaded after it sees everything that was
+/// committed before it was given.
+async fn lock(tx: &mut Tx, session: SessionId) -> Result<(), Failure> {
+    let found = sqlx::query_scalar!(
+        "select id from task_sessions where id = $1 and deleted_at is null for no key update",
+        session.0
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    if found.is_some() { Ok(()) } else { Err(Rejection::NotFound.into()) }
+}
+
+/// Loads a session that is locked, decides, and writes what was decided.
+pub(crate) async fn decide_and_write<C: Command>(
+    tx: &mut Tx,
+    session: SessionId,
+    command: &C,
+    options: &Options<C::Reply>,
+) -> Result<Pending<C::Reply>, Failure> {
+    let idempotent = options.idempotent.as_ref();
+    let extras =
+        Extras { needs: command.needs(), key: idempotent.map(|idempotent| &idempotent.key), ..Extras::default() };
+    let loaded = load(tx.connection(), &[session], &Scope::All, extras).await?;
+    let loaded = loaded.into_iter().next().ok_or(Rejection::NotFound)?;
+    if loaded.key_held {
+        return Err(Failure::Final(TransactError::KeyHeld));
+    }
+    check_owner(&loaded, command.owner())?;
+    let decision = command.decide(&loaded.view, &mut options.ids.clone())?;
+    let key = idempotent.map(|idempotent| (&idempotent.key, (idempotent.subject)(&decision.reply)));
+    write(tx, loaded.view, decision, options.traceparent.as_deref(), key).await
+}
+
+/// Writes a decision made on `seen`. A decision that changes nothing writes its key, if it has one: a repeat must not
+/// find a world in which it would change something.
+async fn write<R>(
+    tx: &mut Tx,
+    seen: View,
+    decision: Decision<R>,
+    traceparent: Option<&str>,
+    key: Option<(&IdempotencyKey, Value)>,
+) -> Result<Pending<R>, Failure> {
+    let quiet = decision.is_quiet();
+    let Decision { changes, events, reply, taken } = decision;
+    let xid = if quiet && key.is_none() {
+        None
+    } else {
+        let writes = Writes { changes: &changes, events: &events, traceparent, key };
+        match apply(tx.connection(), &seen, writes).await? {
+            Applied::Written { xid } => Some(xid),
+            Applied::Lost => return Err(Failure::Lost),
+        }
+    };
+    let mut after = seen;
+    changes.apply_to(&mut after.rows);
+    Ok(Pending { accepted: Accepted { reply, events, taken, after, quiet }, xid })
+}
+
+/// A command of an owner counts only while the session carries its epoch and nobody has fenced it. A fence that
+/// commits after this is followed by a takeover that waits for the session's lock, so it comes after this command.
+fn check_owner(loaded: &Loaded, given: Option<Epoch>) -> Result<(), Rejection> {
+    let owner = loaded.view.session.owner_epoch;
+    match given {
+        Some(epoch) if owner != Some(epoch) || loaded.owner_fenced => Err(Rejection::NotOwner { owner }),
+        _ => Ok(()),
     }
 }
