@@ -89,7 +89,7 @@ pub(crate) fn store_failure(error: &StoreError) -> Failure {
     let code = match error {
         StoreError::Unavailable(_) => "database_unavailable",
         StoreError::Schema(_) => "schema",
-        StoreError::Broken(_) => "database",
+        StoreError::Unknown { .. } | StoreError::Broken(_) => "database",
     };
     let mut detail = error.to_string();
     let mut source = error.source();

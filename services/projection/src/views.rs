@@ -16,7 +16,7 @@ pub(crate) async fn session(app: &App, person: &Person, id: SessionId, needs: &N
 
 /// Fails where the person may not see the session.
 pub(crate) async fn must_see(app: &App, person: &Person, id: SessionId) -> Result<(), Problem> {
-    let found = app.store.workspace_of_session(&person.scope(), id).await.map_err(unavailable)?;
+    let found = app.store.place_of_session(&person.scope(), id).await.map_err(unavailable)?;
     found.map(drop).ok_or_else(not_found)
 }
 

@@ -14,8 +14,12 @@ pub fn not_found() -> Problem {
 pub fn unavailable(error: StoreError) -> Problem {
     match error {
         StoreError::Unavailable(why) => {
-            tracing::warn!(%why, "the database is not available");
+            tracing::warn!(error = &why as &dyn std::error::Error, "the database is not available");
             Problem::new(Code::TemporarilyUnavailable, "the database is not available")
+        }
+        StoreError::Unknown { xid } => {
+            tracing::error!(xid, "the outcome of a write's transaction could not be learnt");
+            Problem::new(Code::RecoveryFailed, "it is not known whether this was done: read the state first")
         }
         StoreError::Schema(why) => {
             tracing::error!(why, "the schema does not fit");
