@@ -7,7 +7,7 @@ use crate::page::{Keyset, Page, PageArgs, Scope};
 use crate::pool::Store;
 use crate::tx::Tx;
 use domain::ids::{EventId, Ids, SessionId, TaskId, WorkspaceId};
-use domain::object::{self, PendingAction, TaskState};
+use domain::object::{PendingAction, TaskState};
 use domain::session::event::EventType;
 use domain::session::rows::Task;
 use domain::time::Timestamp;
@@ -278,30 +278,10 @@ async fn tell(
         task.id.0,
         kind.to_string(),
         OffsetDateTime::from(task.updated_at),
-        json!({ "task": told(task, pending_action) }),
+        json!({ "task": task.object(pending_action) }),
         write.traceparent
     )
     .execute(tx.connection())
     .await?;
     Ok(())
-}
-
-/// A task as its events show it: the summary of its sessions is for readers to put together.
-fn told(task: &Task, pending_action: Option<PendingAction>) -> object::Task {
-    object::Task {
-        id: task.id,
-        workspace_id: task.workspace_id,
-        title: task.title.clone(),
-        description: task.description.clone(),
-        workflow_id: task.workflow_id,
-        step_id: task.step_id,
-        state: task.state,
-        primary_session_id: task.primary_session_id,
-        pending_action,
-        status_summary: None,
-        status_summary_invalidated: false,
-        status_summary_revision: 0,
-        created_at: task.created_at,
-        updated_at: task.updated_at,
-    }
 }

@@ -4,7 +4,8 @@
 --   $3 these bundles   $4 this claim   $5 this message   $6 this turn   $7 the turn of this generation
 --   $8 this execution   $9 the bundle of this request id   $10 bundles of the open turn with these questions
 --   $11 messages of the open turn under these keys
--- and whether the idempotency key ($12 principal, $13 method, $14 path, $15 key) is held.
+-- (`domain::sim` has the other copy of these rules; the differential test compares the two.)
+-- And whether the idempotency key ($12 principal, $13 method, $14 path, $15 key) is held.
 with s as materialized (
     select x.* from task_sessions x
     where x.id = any($1) and x.deleted_at is null and ($2::uuid[] is null or x.workspace_id = any($2))
@@ -67,6 +68,7 @@ loaded_turns as materialized (
 message_ids as (
     select m.id from loaded_bundles b join messages m on m.pending_id = b.pending_id
     union select m.id from s join messages m on m.session_id = s.id and m.id = $5
+    union select prompt_message_id from open_turns
     union select m.id from open_turns t join messages m on m.turn_id = t.id and m.key = any($11)
     union select prompt_message_id from open_turns where prompt_message_id is not null
 ),
