@@ -1,0 +1,46 @@
+//! The endpoints, one a file.
+
+mod cancel_clarification;
+mod create_agent_token;
+mod create_session;
+mod create_task;
+mod create_token;
+mod create_workspace;
+mod delete_member;
+mod delete_message;
+mod delete_session;
+mod delete_task;
+mod delete_token;
+mod end_session;
+mod later;
+mod patch_task;
+mod put_member;
+mod respond_clarification;
+mod sessions;
+mod tasks;
+mod workspaces;
+
+use crate::app::App;
+use axum::Router;
+use axum::routing::{delete, patch, post, put};
+
+/// The commands of people. Health, fallbacks and everything else that all services share is added by
+/// [`kit::serve::finish`].
+pub fn router(app: App) -> Router {
+    Router::new()
+        .route("/api/v1/workspaces", post(create_workspace::handle))
+        .route("/api/v1/workspaces/{id}/members/{subject}", put(put_member::handle).delete(delete_member::handle))
+        .route("/api/v1/tokens", post(create_token::handle))
+        .route("/api/v1/tokens/{id}", delete(delete_token::handle))
+        .route("/api/v1/tasks", post(create_task::handle))
+        .route("/api/v1/tasks/{id}", patch(patch_task::handle).delete(delete_task::handle))
+        .route("/api/v1/tasks/{id}/task-sessions", post(create_session::handle))
+        .route("/api/v1/task-sessions/{id}", delete(delete_session::handle))
+        .route("/api/v1/task-sessions/{id}/agent-tokens", post(create_agent_token::handle))
+        .route("/api/v1/task-sessions/{id}/end", post(end_session::handle))
+        .route("/api/v1/task-sessions/{id}/messages/{message_id}", delete(delete_message::handle))
+        .route("/api/v1/clarification/{pending_id}/respond", post(respond_clarification::handle))
+        .route("/api/v1/clarification/{pending_id}/cancel", post(cancel_clarification::handle))
+        .merge(later::routes())
+        .with_state(app)
+}

@@ -1,0 +1,31 @@
+//! `PUT /api/v1/workspaces/{id}/members/{subject}`
+
+use super::workspaces;
+use crate::app::{App, Caller};
+use crate::input::Checks;
+use crate::keyed;
+use crate::problems::Failure;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use domain::ids::WorkspaceId;
+use domain::object::Role;
+use kit::serve::{Json, Path};
+use wire::Problem;
+use wire::people::{Member, PutMember};
+
+/// Makes somebody a member with a role, or changes their role. A PUT names its whole outcome, so a repeat is the same
+/// command without any key.
+pub(super) async fn handle(
+    State(app): State<App>,
+    caller: Caller,
+    Path((id, subject)): Path<(WorkspaceId, String)>,
+    Json(body): Json<PutMember>,
+) -> Result<Response, Problem> {
+    workspaces::require(&app, &caller, id, Role::Admin).await?;
+    Checks::default().name("", &subject).done()?;
+    let put = app.store.put_member(id, &subject, body.role, None).await;
+    let row = put.map_err(|error| Failure::from(error).into_problem())?;
+    let member = Member { workspace_id: id, subject: row.subject, role: row.role };
+    Ok(keyed::answer(StatusCode::OK, &member))
+}
