@@ -195,7 +195,8 @@ impl Cluster {
     pub async fn world(&self) -> Result<World> {
         let admin = self.admin()?;
         let workspace = admin.write.create_workspace(&CreateWorkspace { name: "Test".to_owned() }).await?.id;
-        let task = CreateTask { workspace_id: workspace, title: "Ship it".to_owned(), description: None, workflow_id: None };
+        let task =
+            CreateTask { workspace_id: workspace, title: "Ship it".to_owned(), description: None, workflow_id: None };
         let task = admin.write.create_task(&task).await?.id;
         Ok(World { workspace, task })
     }

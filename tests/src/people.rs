@@ -25,7 +25,11 @@ pub struct Person {
 /// Quick tries for as long as a settled answer may take in any test.
 #[must_use]
 pub fn patient() -> Retry {
-    Retry { min_delay: Duration::from_millis(50), max_delay: Duration::from_millis(500), total: Duration::from_secs(90) }
+    Retry {
+        min_delay: Duration::from_millis(50),
+        max_delay: Duration::from_millis(500),
+        total: Duration::from_secs(90),
+    }
 }
 
 impl Person {
@@ -72,8 +76,12 @@ impl Person {
     /// # Errors
     /// What the server said.
     pub async fn bundles(&self, workspace: WorkspaceId, state: InboxState) -> Result<Vec<Bundle>, ClientError> {
-        let query =
-            ClarificationsQuery { workspace_id: Some(workspace), state, limit: Some(200), ..ClarificationsQuery::default() };
+        let query = ClarificationsQuery {
+            workspace_id: Some(workspace),
+            state,
+            limit: Some(200),
+            ..ClarificationsQuery::default()
+        };
         Ok(self.read.clarifications(&query).await?.bundles)
     }
 
@@ -86,7 +94,8 @@ impl Person {
         until(&what, PATIENCE, async || {
             let query = ClarificationsQuery { limit: Some(200), ..ClarificationsQuery::default() };
             let bundles = self.read.clarifications(&query).await?.bundles;
-            let fits = |bundle: &Bundle| bundle.session_id == session && state.is_none_or(|state| bundle.state == state);
+            let fits =
+                |bundle: &Bundle| bundle.session_id == session && state.is_none_or(|state| bundle.state == state);
             Ok(bundles.into_iter().find(fits))
         })
         .await

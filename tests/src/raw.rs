@@ -133,7 +133,8 @@ fn parse(bytes: &[u8]) -> Result<Reply> {
         .map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()))
         .collect();
     let body = &bytes[end + 4..];
-    let chunked = headers.iter().any(|(name, value)| name.eq_ignore_ascii_case("transfer-encoding") && value == "chunked");
+    let chunked =
+        headers.iter().any(|(name, value)| name.eq_ignore_ascii_case("transfer-encoding") && value == "chunked");
     let body = if chunked { unchunk(body)? } else { body.to_vec() };
     Ok(Reply { status, headers, body })
 }
@@ -142,7 +143,8 @@ fn unchunk(mut bytes: &[u8]) -> Result<Vec<u8>> {
     let mut body = Vec::new();
     loop {
         let end = bytes.windows(2).position(|window| window == b"\r\n").context("a chunk without a size")?;
-        let size = usize::from_str_radix(String::from_utf8_lossy(&bytes[..end]).trim(), 16).context("a chunk's size")?;
+        let size =
+            usize::from_str_radix(String::from_utf8_lossy(&bytes[..end]).trim(), 16).context("a chunk's size")?;
         if size == 0 {
             return Ok(body);
         }

@@ -14,11 +14,7 @@ const LOOK: Duration = Duration::from_millis(25);
 ///
 /// # Errors
 /// When `patience` is over, with what was last seen instead.
-pub async fn until<T>(
-    what: &str,
-    patience: Duration,
-    mut look: impl AsyncFnMut() -> Result<Option<T>>,
-) -> Result<T> {
+pub async fn until<T>(what: &str, patience: Duration, mut look: impl AsyncFnMut() -> Result<Option<T>>) -> Result<T> {
     let deadline = Instant::now() + patience;
     let mut last = "it was not so".to_owned();
     loop {

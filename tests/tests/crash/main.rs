@@ -1,0 +1,9 @@
+//! Services, servers and connections that die, and what must be true after it.
+//!
+//! Every test runs real programs and kills them, or what they depend on, at a chosen moment; then it waits until all is
+//! settled, checks what people and agents were told, and asks the store's probes whether an invariant is broken.
+
+mod orchestrator;
+mod points;
+mod servers;
+mod zombie;

@@ -1,0 +1,13 @@
+//! The whole system through its public interfaces: real programs, a real Postgres, a real nats-server, real clients.
+
+mod agent_gone;
+mod bad_answers;
+mod bad_requests;
+mod cli;
+mod cli_ask;
+mod detached;
+mod hand_off;
+mod idempotency;
+mod races;
+mod rights;
+mod tour;
