@@ -10,6 +10,7 @@
 mod apply;
 mod create;
 mod error;
+mod event;
 mod housekeeping;
 mod idempotency;
 mod inbox;
@@ -30,6 +31,7 @@ mod workspace;
 
 pub use create::SessionExtras;
 pub use error::{StoreError, TransactError, WriteError};
+pub use event::{EventFilter, EventPage, EventSubject, Horizon, PlaceError, Publication, PublisherClaim, Sequenced};
 pub use housekeeping::Swept;
 pub use idempotency::{Held, IdempotencyKey, Idempotent};
 pub use inbox::InboxFilter;

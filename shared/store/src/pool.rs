@@ -9,6 +9,7 @@ use std::str::FromStr as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// A connection that was used this short a time ago is used again without asking whether it still works.
 const FRESH: Duration = Duration::from_secs(1);
@@ -44,6 +45,7 @@ pub struct Store {
     pub(crate) connect: PgConnectOptions,
     pub(crate) settle_timeout: Duration,
     lineage: Arc<AtomicI64>,
+    committed: watch::Sender<()>,
 }
 
 impl Store {
@@ -81,7 +83,7 @@ impl Store {
                 Box::pin(async move { prepare(connection, &found).await })
             })
             .connect_lazy_with(connect.clone());
-        Ok(Self { pool, connect, settle_timeout: options.settle_timeout, lineage })
+        Ok(Self { pool, connect, settle_timeout: options.settle_timeout, lineage, committed: watch::Sender::new(()) })
     }
 
     /// Whether Postgres answers.
@@ -106,6 +108,17 @@ impl Store {
     #[must_use]
     pub fn lineage(&self) -> i64 {
         self.lineage.load(Ordering::Acquire)
+    }
+
+    /// Changes with every commit of this handle and its clones: whoever carries events further need not poll for what
+    /// this process wrote.
+    #[must_use]
+    pub fn commits(&self) -> watch::Receiver<()> {
+        self.committed.subscribe()
+    }
+
+    pub(crate) fn tell_commit(&self) {
+        self.committed.send_replace(());
     }
 
     /// Closes all connections, after the calls that use them.

@@ -54,6 +54,7 @@ impl Tx {
         let error = match timeout(COMMIT_BOUND, sqlx::raw_sql("commit").execute(self.connection())).await {
             Ok(Ok(_)) => {
                 drop(self.connection.take());
+                store.tell_commit();
                 return Ok(());
             }
             Ok(Err(error)) => error,
