@@ -1,4 +1,5 @@
 //! The store against a real Postgres: one database a test, cloned from a migrated template.
 
+mod checks;
 mod common;
 mod flow;
