@@ -1,47 +1,46 @@
-//! Wake-up hints: "this session has work due". Who misses one finds the work by polling, a second later.
+//! Wake-up hints: "this session has work due", "events were committed", "events got their positions". Who misses one
+//! finds what it spoke of by polling, a moment later.
 
+use crate::connect::{self, ConnectError, Status};
 use crate::subject;
-use async_nats::connection::State;
-use async_nats::{Client, ConnectOptions, ServerAddr};
+use async_nats::Client;
 use domain::ids::SessionId;
 use futures::{Stream, StreamExt as _};
 use std::future::ready;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 /// Hints that may wait to be sent. More are worth nothing: whoever is so far behind is polling already.
 const WAITING: usize = 1_024;
 /// How long one hint may keep the others waiting.
 const PUBLISH_TIME: Duration = Duration::from_millis(250);
-/// The longest pause between attempts to connect.
-const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
+/// The least time between two hints that events were committed: one speaks of all that were committed before it.
+const COMMITTED_PAUSE: Duration = Duration::from_millis(1);
 
-/// Why hints cannot be had at all. That NATS is away is no such reason.
-#[derive(Debug, thiserror::Error)]
-pub enum HintsError {
-    /// The address cannot be read. It is not repeated here: it may hold a password.
-    #[error("ASKBACK_NATS_URL is not a NATS URL (nats://host:port, several with commas between)")]
-    Url,
-    /// The client does not start or has ended.
-    #[error("the NATS client: {0}")]
-    Client(String),
+/// What a hint says.
+#[derive(Clone, Copy, Debug)]
+enum Hint {
+    Work(SessionId),
+    Committed,
+    Placed,
 }
 
-/// Whether NATS answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HintsStatus {
-    /// It does.
-    Connected,
-    /// It does not now; connecting goes on in the background.
-    Disconnected,
+impl Hint {
+    fn subject(self) -> String {
+        match self {
+            Self::Work(session) => subject::work(session),
+            Self::Committed => subject::COMMITTED.to_owned(),
+            Self::Placed => subject::PLACED.to_owned(),
+        }
+    }
 }
 
 /// Gives and takes wake-up hints. Cloning gives another handle to the same connection.
 #[derive(Clone, Debug)]
 pub struct Hints {
     client: Client,
-    waiting: mpsc::Sender<SessionId>,
+    waiting: mpsc::Sender<Hint>,
 }
 
 impl Hints {
@@ -50,18 +49,8 @@ impl Hints {
     ///
     /// # Errors
     /// A URL that cannot be read.
-    pub async fn connect(url: &str) -> Result<Self, HintsError> {
-        let servers: Result<Vec<ServerAddr>, _> = url.split(',').map(|server| server.trim().parse()).collect();
-        let servers = servers.map_err(|_| HintsError::Url)?;
-        let options = ConnectOptions::new()
-            .name("askback")
-            .retry_on_initial_connect()
-            .max_reconnects(None)
-            .reconnect_delay_callback(|attempts| {
-                let attempts = u32::try_from(attempts).unwrap_or(u32::MAX);
-                Duration::from_millis(50).saturating_mul(attempts).min(RECONNECT_PAUSE)
-            });
-        let client = options.connect(servers).await.map_err(|why| HintsError::Client(why.to_string()))?;
+    pub async fn connect(url: &str) -> Result<Self, ConnectError> {
+        let client = connect::client(url, "askback-hints").await?;
         let (waiting, to_send) = mpsc::channel(WAITING);
         tokio::spawn(send(client.clone(), to_send));
         Ok(Self { client, waiting })
@@ -69,8 +58,31 @@ impl Hints {
 
     /// Says that `session` has work due. Never waits and never fails: a hint that cannot be sent soon is dropped.
     pub fn work(&self, session: SessionId) {
-        if self.waiting.try_send(session).is_err() {
-            tracing::debug!(%session, "a wake-up hint is dropped: too many wait");
+        self.give(Hint::Work(session));
+    }
+
+    /// Says that events were committed that have no position yet. As [`Hints::work`].
+    pub fn committed(&self) {
+        self.give(Hint::Committed);
+    }
+
+    /// Says that events got their positions and can be read. As [`Hints::work`].
+    pub fn placed(&self) {
+        self.give(Hint::Placed);
+    }
+
+    fn give(&self, hint: Hint) {
+        if self.waiting.try_send(hint).is_err() {
+            tracing::debug!(?hint, "a wake-up hint is dropped: too many wait");
+        }
+    }
+
+    /// Gives a hint after every commit of this process, until the other end of `commits` is gone: what a process that
+    /// writes events has running, so that the sequencer, wherever it is, need not wait for its poll.
+    pub async fn tell_commits(self, mut commits: watch::Receiver<()>) {
+        while commits.changed().await.is_ok() {
+            self.committed();
+            tokio::time::sleep(COMMITTED_PAUSE).await;
         }
     }
 
@@ -79,37 +91,55 @@ impl Hints {
     ///
     /// # Errors
     /// Only if the client has ended, which it does not by itself.
-    pub async fn subscribe_work(&self) -> Result<impl Stream<Item = SessionId> + Send + Unpin + use<>, HintsError> {
+    pub async fn subscribe_work(&self) -> Result<impl Stream<Item = SessionId> + Send + Unpin + use<>, ConnectError> {
         let subscribed = self.client.subscribe(subject::all_work()).await;
-        let messages = subscribed.map_err(|why| HintsError::Client(why.to_string()))?;
+        let messages = subscribed.map_err(|why| ConnectError::Client(why.to_string()))?;
         Ok(messages.filter_map(|message| ready(subject::session_of_work(&message.subject))))
+    }
+
+    /// One item for each hint that events were committed. As [`Hints::subscribe_work`].
+    ///
+    /// # Errors
+    /// As [`Hints::subscribe_work`].
+    pub async fn subscribe_committed(&self) -> Result<impl Stream<Item = ()> + Send + Unpin + use<>, ConnectError> {
+        self.subscribe(subject::COMMITTED).await
+    }
+
+    /// One item for each hint that events got their positions. As [`Hints::subscribe_work`].
+    ///
+    /// # Errors
+    /// As [`Hints::subscribe_work`].
+    pub async fn subscribe_placed(&self) -> Result<impl Stream<Item = ()> + Send + Unpin + use<>, ConnectError> {
+        self.subscribe(subject::PLACED).await
+    }
+
+    async fn subscribe(
+        &self,
+        subject: &'static str,
+    ) -> Result<impl Stream<Item = ()> + Send + Unpin + use<>, ConnectError> {
+        let subscribed = self.client.subscribe(subject).await;
+        let messages = subscribed.map_err(|why| ConnectError::Client(why.to_string()))?;
+        Ok(messages.map(drop))
     }
 
     /// Whether NATS answers now, for `/readyz`.
     #[must_use]
-    pub fn status(&self) -> HintsStatus {
-        status(&self.client)
-    }
-}
-
-fn status(client: &Client) -> HintsStatus {
-    match client.connection_state() {
-        State::Connected => HintsStatus::Connected,
-        State::Pending | State::Disconnected => HintsStatus::Disconnected,
+    pub fn status(&self) -> Status {
+        connect::status(&self.client)
     }
 }
 
 /// Sends what waits until the last handle is gone. While NATS is away hints are dropped, not kept: the client would
 /// buffer them, then block, and later wake everybody for work that was long found.
-async fn send(client: Client, mut to_send: mpsc::Receiver<SessionId>) {
-    while let Some(session) = to_send.recv().await {
-        if status(&client) == HintsStatus::Disconnected {
+async fn send(client: Client, mut to_send: mpsc::Receiver<Hint>) {
+    while let Some(hint) = to_send.recv().await {
+        if connect::status(&client) == Status::Disconnected {
             continue;
         }
-        match timeout(PUBLISH_TIME, client.publish(subject::work(session), Default::default())).await {
+        match timeout(PUBLISH_TIME, client.publish(hint.subject(), Default::default())).await {
             Ok(Ok(())) => {}
-            Ok(Err(why)) => tracing::debug!(%session, %why, "a wake-up hint is dropped"),
-            Err(_) => tracing::debug!(%session, "a wake-up hint is dropped: the client takes none"),
+            Ok(Err(why)) => tracing::debug!(?hint, %why, "a wake-up hint is dropped"),
+            Err(_) => tracing::debug!(?hint, "a wake-up hint is dropped: the client takes none"),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The names of subjects.
 
+use domain::cloud_event::CloudEvent;
 use domain::ids::SessionId;
 
 /// Before the id of a session in the subject of a work hint.
@@ -21,6 +22,24 @@ pub fn all_work() -> String {
 #[must_use]
 pub fn session_of_work(subject: &str) -> Option<SessionId> {
     subject.strip_prefix(WORK)?.parse().ok()
+}
+
+/// The subject of hints that events were committed which have no position yet.
+pub const COMMITTED: &str = "askback.hint.v1.events";
+
+/// The subject of hints that events got their positions.
+pub const PLACED: &str = "askback.hint.v1.placed";
+
+/// What all published events fall under.
+pub const ALL_EVENTS: &str = "askback.v1.>";
+
+/// The subject an event is published under: `askback.v1.<workspace_id>.<session_id or "-">.<type>`.
+#[must_use]
+pub fn of_event(event: &CloudEvent) -> String {
+    match event.sessionid {
+        Some(session) => format!("askback.v1.{}.{session}.{}", event.workspaceid, event.kind),
+        None => format!("askback.v1.{}.-.{}", event.workspaceid, event.kind),
+    }
 }
 
 #[cfg(test)]
