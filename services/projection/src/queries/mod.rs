@@ -29,7 +29,7 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/tokens", get(tokens::list))
         .route("/api/v1/tasks", get(tasks::list))
         .route("/api/v1/tasks/{id}", get(task::show))
-        .route("/api/v1/tasks/{task_id}/task-sessions", get(task_sessions::list))
+        .route("/api/v1/tasks/{id}/task-sessions", get(task_sessions::list))
         .route("/api/v1/task-sessions/{id}", get(session::show))
         .route("/api/v1/task-sessions/{id}/turns", get(turns::list))
         .route("/api/v1/task-sessions/{id}/messages", get(messages::list))
