@@ -3,3 +3,4 @@
 mod checks;
 mod common;
 mod flow;
+mod plans;
