@@ -8,8 +8,9 @@ mod state;
 mod step;
 mod view;
 
-use crate::session::event::Event;
+use crate::session::event::{Event, EventType};
 use crate::session::rows::Rows;
+use serde_json::Value;
 use std::fmt;
 use strum::{Display, EnumIter};
 
@@ -115,6 +116,10 @@ invariants! {
         check: "Turns, intents, deliveries, queued messages, executions, sessions and bundles that had ended before a \
                 decision stand after it as they stood.",
     }
+    Total "TABLE" {
+        promise: "Every state makes of every input what the transition table says, and what cannot happen does not.",
+        check: "No decision takes a row of the table that it says is never taken.",
+    }
     Columns "ROW-1" {
         promise: "Columns of a row that say the same thing agree.",
         check: "Ends have their moments and moments their ends; waiters, evidence, supersession and positions fit the \
@@ -181,5 +186,15 @@ pub fn events(last: i64, after: &Rows, events: &[Event]) -> Vec<Violation> {
     found.expect(Invariant::GapFree, numbers == wanted, || format!("events {numbers:?} where {wanted:?} were due"));
     let stamped = events.iter().all(|event| event.stamp == after.session.stamp);
     found.expect(Invariant::GapFree, stamped, || "an event without the stamp of its decision".to_owned());
+    let of = |event: &Event, kind, pointer| {
+        (event.kind == kind).then(|| event.data.pointer(pointer)).flatten().and_then(Value::as_str).map(str::to_owned)
+    };
+    for (at, event) in events.iter().enumerate() {
+        let Some(closed) = of(event, EventType::TurnCompleted, "/turn/id") else { continue };
+        let late = events[at..]
+            .iter()
+            .any(|event| of(event, EventType::MessageAdded, "/message/turn_id").as_ref() == Some(&closed));
+        found.expect(Invariant::OwnGeneration, !late, || format!("a message was added to {closed} behind its end"));
+    }
     found.0
 }

@@ -12,7 +12,7 @@ use crate::session::change::{Changes, TableChanges, Update};
 use crate::session::decide::{Begin, NewSession};
 use crate::session::event::Event;
 use crate::session::rows::{Row, Rows, Task};
-use crate::session::transitions::Taken;
+use crate::session::transitions::{Taken, Then};
 use crate::session::{Command, Needs, Rejection, View};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -182,6 +182,8 @@ impl World {
             return Err(Rejection::NotOwner { owner });
         }
         let decision = command.decide(&view, ids)?;
+        let impossible = decision.taken.iter().filter(|row| row.then == Then::Never);
+        self.faults.extend(impossible.map(|row| Violation::new(Invariant::Total, format!("{row:?} was taken"))));
         let quiet = decision.is_quiet();
         if !quiet {
             self.write(session, &decision.changes, &decision.events);

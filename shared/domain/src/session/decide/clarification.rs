@@ -327,7 +327,7 @@ impl Command for Cancel {
         let mut draft = Draft::new(view, ids);
         match draft.bundle_move(self.pending_id, BundleInput::Cancel) {
             Then::Refuse("no_live_waiter") => return Err(Rejection::NoLiveWaiter),
-            Then::Refuse(_) | Then::Ignore => return Err(inactive(view, bundle)),
+            Then::Refuse(_) | Then::Ignore | Then::Never => return Err(inactive(view, bundle)),
             Then::Go(_) if bundle.waiter_epoch != Some(self.epoch) => return Err(Rejection::NoLiveWaiter),
             Then::Go(_) => {}
         }

@@ -153,7 +153,7 @@ fn end(draft: &mut Draft<'_>, state: EndState) {
         .filter(|intent| intent.status == IntentStatus::Open)
         .map(|intent| intent.claim_id)
         .collect();
-    let active = unsettled(draft);
+    let unclaimed = unclaimed(draft);
     for claim in open {
         if let Then::Go(_) = draft.intent_move(claim, IntentInput::End) {
             let pending = draft.intent(claim).pending_id;
@@ -162,7 +162,7 @@ fn end(draft: &mut Draft<'_>, state: EndState) {
             draft.tell_bundle(EventType::Expired, pending, Some("session_ended"));
         }
     }
-    for pending in active {
+    for pending in unclaimed {
         if let Then::Go(_) = draft.bundle_move(pending, BundleInput::End) {
             let questions = draft.pending_question_ids(pending);
             draft.set_questions(pending, &questions, |part| part.question_status = QuestionStatus::Expired);
@@ -188,16 +188,10 @@ fn end(draft: &mut Draft<'_>, state: EndState) {
     session.ended_at = Some(stamp);
 }
 
-/// Bundles of the session that a person could still answer.
-fn unsettled(draft: &Draft<'_>) -> Vec<PendingId> {
-    let now = draft.now();
-    draft
-        .rows
-        .bundles
-        .values()
-        .filter(|bundle| draft.rows.bundle_state(bundle, now).is_active())
-        .map(|bundle| bundle.pending_id)
-        .collect()
+/// Bundles of the session that no claim ends.
+fn unclaimed(draft: &Draft<'_>) -> Vec<PendingId> {
+    let bundles = draft.rows.bundles.keys().copied();
+    bundles.filter(|pending| draft.rows.open_intent(*pending).is_none()).collect()
 }
 
 /// A person deletes a session: it ends, if it has not, and is unknown to everybody from then on.

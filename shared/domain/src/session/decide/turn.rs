@@ -117,11 +117,10 @@ pub(super) fn new_message(
     }
 }
 
-/// Makes the active bundles of the turn accepted so far history.
+/// Makes bundles of the turn accepted so far history.
 fn supersede_older(draft: &mut Draft<'_>, newer: TurnId) {
     let Some(older) = draft.rows.accepted_turn().map(|turn| turn.id) else { return };
-    let active: Vec<_> = draft.rows.active_bundles(older, draft.now()).map(|bundle| bundle.pending_id).collect();
-    for pending in active {
+    for pending in bundles_of(draft, older) {
         if let Then::Go(_) = draft.bundle_move(pending, BundleInput::Supersede) {
             draft.clear_waiter(pending);
             draft.change_bundle(pending, |bundle| bundle.superseded_by = Some(newer));
@@ -189,14 +188,7 @@ const fn delivery_input(input: TurnInput) -> DeliveryInput {
 
 /// Ends the waits of a turn that closes. Claimed bundles keep their claim: it resumes the agent instead.
 fn release_waiters(draft: &mut Draft<'_>, turn_id: TurnId) {
-    let of_turn: Vec<_> = draft
-        .rows
-        .bundles
-        .values()
-        .filter(|bundle| bundle.turn_id == turn_id)
-        .map(|bundle| bundle.pending_id)
-        .collect();
-    for pending in of_turn {
+    for pending in bundles_of(draft, turn_id) {
         let was_live = draft.rows.bundle_state(draft.bundle(pending), draft.now()) == BundleState::ActiveLive;
         if let Then::Go(_) = draft.bundle_move(pending, BundleInput::Close) {
             draft.clear_waiter(pending);
@@ -207,6 +199,10 @@ fn release_waiters(draft: &mut Draft<'_>, turn_id: TurnId) {
             draft.clear_waiter(pending);
         }
     }
+}
+
+fn bundles_of(draft: &Draft<'_>, turn: TurnId) -> Vec<PendingId> {
+    draft.rows.bundles.values().filter(|bundle| bundle.turn_id == turn).map(|bundle| bundle.pending_id).collect()
 }
 
 /// Settles a delivery that is open. One that is replaced puts exactly one prompt at the head of the queue.

@@ -1,0 +1,8 @@
+//! The rules, proven without a database: every pair of the table, random histories, and a model that is walked whole.
+
+mod authority;
+mod model;
+mod outcomes;
+mod properties;
+mod stage;
+mod table;
