@@ -264,6 +264,14 @@ impl Store {
         )
         .execute(&self.pool)
         .await?;
+        self.fenced_owners().await
+    }
+
+    /// Epochs that are fenced and still own sessions, a predecessor of the caller's own name among them.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn fenced_owners(&self) -> Result<Vec<Epoch>, StoreError> {
         let epochs = sqlx::query_scalar!(
             "select epoch from instances i
              where fenced and exists (select from task_sessions s where s.owner_epoch = i.epoch and s.ended_at is null)

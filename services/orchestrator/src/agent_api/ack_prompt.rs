@@ -1,0 +1,33 @@
+//! `POST /agent/v1/prompts/{turn_id}/ack`: the agent has its prompt, before it acts on it.
+
+use super::caller::Caller;
+use super::{App, patience};
+use crate::transact::{With, problem};
+use axum::extract::State;
+use domain::ids::TurnId;
+use domain::session::decide::AckPrompt;
+use http::StatusCode;
+use kit::serve::{Json, NoQuery, Path};
+use wire::Problem;
+use wire::agent;
+
+/// Records that the prompt of a turn belongs to the execution.
+pub(super) async fn ack_prompt(
+    State(app): State<App>,
+    Path(turn_id): Path<TurnId>,
+    _: NoQuery,
+    caller: Caller,
+    Json(body): Json<agent::AckPrompt>,
+) -> Result<StatusCode, Problem> {
+    let command = AckPrompt {
+        epoch: caller.term.epoch,
+        execution_id: body.execution_id,
+        turn_id,
+        released: caller.released.clone(),
+        grace: app.times.grace,
+    };
+    let with = With::traceparent(caller.traceparent);
+    app.perform(caller.session, command, with, &caller.released, patience(&app)).await.map_err(problem)?;
+    app.executions.touch(caller.session);
+    Ok(StatusCode::NO_CONTENT)
+}

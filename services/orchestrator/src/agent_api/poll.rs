@@ -1,0 +1,48 @@
+//! `GET /agent/v1/clarifications/{pending_id}`: the agent waits for what it asked before.
+
+use super::caller::Caller;
+use super::{App, invalid, respond};
+use crate::asking::{Asked, Held};
+use crate::term::Term;
+use axum::extract::State;
+use axum::response::Response;
+use domain::ids::{PendingId, SessionId};
+use kit::serve::{Path, Query};
+use std::time::Duration;
+use tokio::time::Instant;
+use wire::Problem;
+use wire::agent::{ASK_WAIT_MAX_MS, Wait};
+
+/// Becomes a waiter of the bundle and holds the request for `wait_ms`. Between two polls the wait is kept for the grace.
+pub(super) async fn poll(
+    State(app): State<App>,
+    Path(pending): Path<PendingId>,
+    caller: Caller,
+    Query(query): Query<Wait>,
+) -> Result<Response, Problem> {
+    if query.wait_ms > ASK_WAIT_MAX_MS {
+        return Err(invalid("wait_ms", format!("must be at most {ASK_WAIT_MAX_MS}")));
+    }
+    let until = Instant::now() + Duration::from_millis(u64::from(query.wait_ms));
+    let asked = app.ask_again(&caller.term, caller.session, pending, caller.released).await?;
+    Ok(wait_and_answer(&app, caller.term, caller.session, asked, until).await)
+}
+
+/// Holds the wait, if there is something to wait for, and answers.
+pub(super) async fn wait_and_answer(
+    app: &App,
+    term: Term,
+    session: SessionId,
+    asked: Asked,
+    until: Instant,
+) -> Response {
+    let _open_request = app.executions.open_request(session);
+    let Asked { waiter, now, .. } = asked;
+    let Some(waiter) = waiter else { return respond(app, session, now) };
+    let answer = match app.hold(&term, waiter, until).await {
+        Held::Released(release) => release.into(),
+        Held::Idle => app.answer_idle(&term, session, now).await,
+        Held::Ended => now,
+    };
+    respond(app, session, answer)
+}

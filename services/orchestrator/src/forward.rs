@@ -1,0 +1,84 @@
+//! Forwarding an agent's request to the owner of its session, once (design 5.8).
+
+use axum::body::{Body, Bytes};
+use axum::response::Response;
+use domain::ids::Epoch;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+use store::Owner;
+
+/// Names the owner a forwarded request was meant for. A request that carries it is never forwarded again.
+pub(crate) const FORWARDED_EPOCH: HeaderName = HeaderName::from_static("askback-forwarded-epoch");
+
+/// Headers that go with a forwarded request.
+const PASSED_ON: [HeaderName; 4] = [
+    header::AUTHORIZATION,
+    header::CONTENT_TYPE,
+    HeaderName::from_static("traceparent"),
+    HeaderName::from_static("x-request-id"),
+];
+
+/// Headers that come back with its answer.
+const PASSED_BACK: [HeaderName; 2] = [header::CONTENT_TYPE, header::RETRY_AFTER];
+
+/// A request as it is sent on.
+#[derive(Clone, Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) method: Method,
+    pub(crate) uri: Uri,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// The client of forwarded requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Forwarder(reqwest::Client);
+
+impl Forwarder {
+    /// A client for instances that advertise themselves as this one does (`http` or `https`).
+    pub(crate) fn new(own_url: &str) -> Result<Self, reqwest::Error> {
+        // Whoever installs a provider first wins, and every user of TLS here installs the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        // No time limit over all: a held request may take hours, and a connection that breaks ends it.
+        let mut builder = reqwest::Client::builder()
+            .connect_timeout(std::time::Duration::from_secs(2))
+            .tcp_keepalive(std::time::Duration::from_secs(5))
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy();
+        if own_url.starts_with("http://") {
+            // A machine without any certificate authority must still reach its neighbours.
+            builder = builder.tls_certs_only([]);
+        }
+        builder.build().map(Self)
+    }
+
+    /// Sends a request to the owner of its session and gives back what that answers.
+    pub(crate) async fn send(&self, owner: &Owner, outgoing: Outgoing) -> Result<Response, reqwest::Error> {
+        let Outgoing { method, uri, headers, body } = outgoing;
+        let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+        let url = format!("{}{path}", owner.url.trim_end_matches('/'));
+        let mut request = self.0.request(method, url).header(FORWARDED_EPOCH, owner.epoch.0).body(body);
+        for name in &PASSED_ON {
+            if let Some(value) = headers.get(name) {
+                request = request.header(name, value);
+            }
+        }
+        let answer = request.send().await?;
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        let body = answer.bytes().await?;
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = status;
+        for name in &PASSED_BACK {
+            if let Some(value) = headers.get(name) {
+                response.headers_mut().insert(name, value.clone());
+            }
+        }
+        Ok(response)
+    }
+}
+
+/// The owner a request was forwarded to, if it was.
+pub(crate) fn meant_for(headers: &HeaderMap) -> Option<Epoch> {
+    let value: &HeaderValue = headers.get(FORWARDED_EPOCH)?;
+    // What cannot be read was meant for nobody here.
+    Some(Epoch(value.to_str().ok().and_then(|text| text.parse().ok()).unwrap_or(0)))
+}

@@ -1,0 +1,101 @@
+//! The service as a process of its own.
+
+use crate::app::{Deps, Orchestrator};
+use crate::runtimes::DemoSink;
+use anyhow::Context as _;
+use events::{Hints, HintsStatus};
+use kit::auth::InternalToken;
+use kit::config::ServiceArgs;
+use kit::health::{Check, Health, Version};
+use kit::metrics::Metrics;
+use kit::serve::{Server, serve};
+use kit::shutdown::Shutdown;
+use secrecy::ExposeSecret as _;
+use store::{SCHEMA_VERSION, SchemaFit, Store, StoreOptions};
+use tokio::net::TcpListener;
+
+/// The service's name, as in logs and metrics, and its role.
+pub const SERVICE: &str = "orchestrator";
+
+/// Serves agents until `shutdown` is requested and the sessions have been handed over.
+///
+/// # Errors
+/// Settings that cannot be used, a database that cannot be reached or whose schema does not fit, an address that is
+/// taken.
+pub async fn run(args: ServiceArgs, shutdown: Shutdown) -> anyhow::Result<()> {
+    args.validate()?;
+    // Each instance checks the profiles, though none of the runtimes it serves has settings: a slip is found at once.
+    args.agent_profiles()?;
+    let options = StoreOptions { application_name: format!("askback-{SERVICE}"), ..StoreOptions::default() };
+    let store = Store::connect(args.database_url.expose_secret(), options).await.context("ASKBACK_DATABASE_URL")?;
+    let hints = Hints::connect(args.nats_url.expose_secret()).await?;
+    let listener = TcpListener::bind(args.http_addr).await.with_context(|| format!("listen on {}", args.http_addr))?;
+    let address = listener.local_addr()?;
+    tracing::info!(%address, "listening");
+    let metrics = Metrics::new();
+    let health = health(&store, hints.clone(), shutdown.clone());
+    let deps = Deps {
+        store,
+        hints: Some(hints),
+        times: args.times,
+        metrics: metrics.clone(),
+        internal_token: InternalToken::new(args.internal_token()?.clone()),
+        name: args.instance_name(SERVICE),
+        url: args.advertised_url(address),
+        tasks: shutdown.tasks().clone(),
+        demo_sink: DemoSink::stdout(),
+    };
+    let orchestrator = Orchestrator::start(deps).await?;
+    shutdown.tasks().spawn({
+        let (orchestrator, health, closing) = (orchestrator.clone(), health.clone(), shutdown.closing());
+        async move {
+            tokio::select! {
+                () = orchestrator.ready() => health.set(Check::Reconciled, true),
+                () = closing.cancelled() => {}
+            }
+        }
+    });
+    let server = Server { service: SERVICE, metrics, health, shutdown: shutdown.clone() };
+    let serving = serve(listener, orchestrator.router(), server);
+    tokio::pin!(serving);
+    tokio::select! {
+        ended = &mut serving => return ended.context("the listener failed"),
+        _ = shutdown.complete(orchestrator.hand_over()) => {}
+    }
+    match tokio::time::timeout(kit::shutdown::HAND_OVER, serving).await {
+        Ok(ended) => ended.context("the listener failed"),
+        Err(_) => {
+            tracing::warn!("connections did not end in time");
+            Ok(())
+        }
+    }
+}
+
+fn health(store: &Store, hints: Hints, shutdown: Shutdown) -> Health {
+    let (database, schema) = (store.clone(), store.clone());
+    Health::builder(Version::of_build(SCHEMA_VERSION.into()))
+        .probe(Check::Postgres, move || {
+            let store = database.clone();
+            async move { store.ping().await.map_err(|why| why.to_string()) }
+        })
+        .probe(Check::Schema, move || {
+            let store = schema.clone();
+            async move {
+                match store.schema_fit().await {
+                    Ok(SchemaFit::Fits { .. }) => Ok(()),
+                    Ok(unfit) => Err(format!("{unfit:?}")),
+                    Err(why) => Err(why.to_string()),
+                }
+            }
+        })
+        .probe(Check::Nats, move || {
+            let status = hints.status();
+            async move {
+                match status {
+                    HintsStatus::Connected => Ok(()),
+                    HintsStatus::Disconnected => Err("disconnected".to_owned()),
+                }
+            }
+        })
+        .build(shutdown)
+}
