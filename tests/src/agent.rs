@@ -1,11 +1,13 @@
 //! An agent over the HTTP agent API.
 
+use crate::people::patient;
 use crate::wait::{PATIENCE, until};
 use anyhow::{Context, Result};
 use domain::ask::QuestionInput;
-use domain::ids::{ExecutionId, PendingId, SessionId, TurnId};
+use domain::ids::{ExecutionId, PendingId, SessionId};
 use domain::object::{AgentAnswer, AgentView, AskOutcome};
 use wire::agent::{Ask, Attach, Attached, Frame, Frames, FramesAccepted, NextPrompt, Prompt, StopReason};
+use wire::client::retrying;
 use wire::{Client, ClientError};
 
 /// An agent of one session. It may attach, or only ask.
@@ -76,17 +78,13 @@ impl Agent {
         Ok(prompt)
     }
 
-    /// Acknowledges a prompt and works on its turn from now on.
+    /// Acknowledges a prompt, again and again while something is away, and works on its turn from now on.
     ///
     /// # Errors
     /// What the server said.
     pub async fn acknowledge(&mut self, prompt: &Prompt) -> Result<()> {
         let execution = self.execution.context("it has not attached")?;
-        until("the acknowledgement", PATIENCE, async || {
-            self.client.ack_prompt(prompt.turn_id, execution).await?;
-            Ok(Some(()))
-        })
-        .await?;
+        retrying(patient(), || self.client.ack_prompt(prompt.turn_id, execution)).await?;
         self.generation = Some(prompt.generation);
         Ok(())
     }
@@ -196,10 +194,4 @@ pub fn words_of(view: &AgentView, question: &str) -> Option<String> {
         AgentAnswer::Given { custom_text, .. } => Some(custom_text.clone()),
         AgentAnswer::NotGiven { .. } => None,
     }
-}
-
-/// Which turn a prompt opened and which bundle's answer it carries.
-#[must_use]
-pub fn carried(prompt: &Prompt) -> (TurnId, Option<PendingId>) {
-    (prompt.turn_id, prompt.pending_id)
 }

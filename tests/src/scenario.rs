@@ -176,7 +176,8 @@ async fn take_turn(agent: &mut Agent, received: &Arc<Mutex<Received>>) -> Result
 }
 
 async fn ask_all(agent: &mut Agent, questions: usize, received: &Arc<Mutex<Received>>) -> Result<(), Interruption> {
-    for number in lock(received).answered..questions {
+    let answered = lock(received).answered;
+    for number in answered..questions {
         let question = yes_no(&format!("May I take step {number}?"));
         let view =
             agent.ask_until_outcome(question, &format!("step-{number}")).await.map_err(|error| interruption(&error))?;

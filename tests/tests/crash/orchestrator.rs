@@ -5,7 +5,7 @@ use domain::ids::PendingId;
 use domain::object::{AgentView, AskOutcome, BundleState, Delivery};
 use harness::agent::words_of;
 use harness::people::{yes, yes_no};
-use harness::{Agent, Cluster, ClusterOptions, PATIENCE, Person, until};
+use harness::{Agent, Cluster, ClusterOptions, PATIENCE, Person};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use wire::ClientError;
@@ -20,15 +20,23 @@ enum Return {
 
 /// Comes back until the orchestrator is there again, and then waits for the outcome.
 async fn come_back(agent: Agent, pending: PendingId, how: Return) -> Result<AgentView> {
-    until("an outcome", Duration::from_secs(60), async || {
-        let view = match how {
-            Return::SameRequestId => agent.ask(yes_no("Deploy?"), Some("deploy"), 10_000).await,
-            Return::EqualQuestions => agent.ask(yes_no("Deploy?"), None, 10_000).await,
-            Return::Poll => agent.poll(pending, 10_000).await,
-        }?;
-        Ok(Some(view).filter(|view| view.outcome.is_some()))
-    })
-    .await
+    let coming = async {
+        loop {
+            let asked = match how {
+                Return::SameRequestId => agent.ask(yes_no("Deploy?"), Some("deploy"), 10_000).await,
+                Return::EqualQuestions => agent.ask(yes_no("Deploy?"), None, 10_000).await,
+                Return::Poll => agent.poll(pending, 10_000).await,
+            };
+            match asked {
+                Ok(view) if view.outcome.is_some() => return Ok(view),
+                Ok(_) => {}
+                Err(error) if error.is_retryable() => {}
+                Err(error) => return Err(error),
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    Ok(tokio::time::timeout(Duration::from_secs(60), coming).await.context("no outcome")??)
 }
 
 async fn blocked_agent(

@@ -97,12 +97,8 @@ async fn a_bundle_of_several_questions_is_told_with_all_its_answers() -> Result<
     // In another order than asked, with an unnecessary blank, and without an answer to the third.
     let answers = vec![entry("q3", &[], ""), entry("q2", &[], "  1.2.3 "), entry("q1", &["q1_opt2"], "")];
     let outcome = admin.respond(pending, &Respond { answers, ..Respond::default() }, "a").await?;
-    let said: Vec<(&str, &str)> = outcome
-        .response
-        .answers
-        .iter()
-        .map(|entry| (entry.question_id.as_str(), entry.custom_text.as_str()))
-        .collect();
+    let said: Vec<(&str, &str)> =
+        outcome.response.answers.iter().map(|entry| (entry.question_id.as_str(), entry.custom_text.as_str())).collect();
     ensure!(said == [("q1", ""), ("q2", "1.2.3"), ("q3", "")], "in question order and trimmed: {said:?}");
     let prompt = agent.take_prompt().await?;
     for told in ["Deploy?", "No", "Which version?", "1.2.3", "Tell everybody?"] {

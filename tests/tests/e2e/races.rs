@@ -156,7 +156,8 @@ async fn answer_against_a_newer_turn() -> Result<()> {
         let answered = won(answered)?;
         ensure!(answered.is_none_or(|delivery| delivery == Delivery::Resumed), "round {number}: {answered:?}");
         let asked = asked?;
-        let (first, second) = (admin.read.clarification(pending).await?, admin.read.clarification(asked.pending_id).await?);
+        let (first, second) =
+            (admin.read.clarification(pending).await?, admin.read.clarification(asked.pending_id).await?);
         ensure!(second.state.is_active(), "round {number}: the newer question is open: {second:?}");
         if answered.is_some() {
             ensure!(first.state == BundleState::Terminal && first.recorded.is_some(), "round {number}: {first:?}");

@@ -10,7 +10,8 @@ async fn open_question(dev: &Dev, not: Option<&str>) -> Result<Value> {
     until("the demo asks", PATIENCE, async || {
         let inbox = dev.cli().run(&["inbox", "-o", "json"]).await?.json()?;
         let bundles = inbox["bundles"].as_array().context("the inbox has bundles")?;
-        let open = bundles.iter().find(|bundle| bundle["state"] == "active_live" && bundle["pending_id"].as_str() != not);
+        let open =
+            bundles.iter().find(|bundle| bundle["state"] == "active_live" && bundle["pending_id"].as_str() != not);
         Ok(open.cloned())
     })
     .await
