@@ -1,0 +1,11 @@
+//! Commands against a real database, and against an owner whose every reply is the test's to choose.
+
+mod access;
+mod answers;
+mod cancels;
+mod commands;
+mod keys;
+mod owner;
+mod races;
+mod refusals;
+mod world;
