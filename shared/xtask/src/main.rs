@@ -1,5 +1,6 @@
 //! Tasks of the workspace that are more than a shell line: `cargo xtask --help`.
 
+mod docs;
 mod prepare;
 
 use anyhow::{Context as _, Result};
@@ -22,6 +23,8 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Write the pages that say what the code says: state machines, invariants, crash points.
+    Docs,
     /// Prove that every generated file is fresh.
     Gate,
 }
@@ -31,6 +34,10 @@ async fn main() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("xtask lies two folders deep")?;
     match Args::parse().task {
         Task::Prepare { check } => prepare::run(root, check).await,
-        Task::Gate => prepare::run(root, true).await,
+        Task::Docs => docs::write(root),
+        Task::Gate => {
+            docs::check(root)?;
+            prepare::run(root, true).await
+        }
     }
 }

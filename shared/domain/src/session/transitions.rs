@@ -204,7 +204,7 @@ pub static TABLE: &[Row] = &[
     row(Bundle, "delivery_claimed", "answer", Refuse("delivery_in_progress"), "somebody was faster; their claim may yet be undone"),
     row(Bundle, "delivery_claimed", "skip", Refuse("delivery_in_progress"), "somebody was faster; their claim may yet be undone"),
     row(Bundle, "delivery_claimed", "confirm", Go(&["terminal"]), "the delivery boundary"),
-    row(Bundle, "delivery_claimed", "restore", Go(&["active_live", "active_detached", "superseded_history"]), "exactly the claimed rows are pending again"),
+    row(Bundle, "delivery_claimed", "restore", Go(&["active_live", "active_detached", "terminal"]), "exactly the claimed rows are pending again; history keeps the response as unconfirmed"),
     row(Bundle, "delivery_claimed", "cancel", Refuse("delivery_in_progress"), "respond and cancel exclude each other"),
     row(Bundle, "delivery_claimed", "delete", Refuse("delivery_in_progress"), "a claimed row cannot be taken from its claim"),
     row(Bundle, "delivery_claimed", "supersede", Never, "no turn is admitted past an open intent"),
