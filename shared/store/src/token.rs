@@ -292,6 +292,26 @@ impl Store {
         Ok(())
     }
 
+    /// The session an agent token belongs to, and its workspace; also of one that is revoked.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn session_of_agent_token(
+        &self,
+        scope: &Scope,
+        id: TokenId,
+    ) -> Result<Option<(SessionId, WorkspaceId)>, StoreError> {
+        let row = sqlx::query!(
+            r#"select session_id as "session_id!", workspace_id as "workspace_id!" from tokens
+               where id = $1 and kind = 'agent' and ($2::uuid[] is null or workspace_id = any($2))"#,
+            id.0,
+            scope.ids() as _
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(row.map(|row| (row.session_id.into(), row.workspace_id.into())))
+    }
+
     /// Revokes one agent token (what a command that minted one for itself does at its end).
     ///
     /// # Errors
