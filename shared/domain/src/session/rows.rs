@@ -9,8 +9,8 @@ use crate::ids::{
     WorkspaceId,
 };
 use crate::object::{
-    self, AnswerEntry, AuthorType, EndState, MessageType, Question as QuestionSpec, QuestionStatus, QueuedStatus,
-    RuntimeKind, TaskState, TurnKind, TurnOrigin, TurnStatus,
+    self, AnswerEntry, AuthorType, EndState, MessageType, Question as QuestionSpec, QuestionStatus, RuntimeKind,
+    TaskState, TurnKind, TurnOrigin, TurnStatus,
 };
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,12 @@ macro_rules! row {
         }
     };
 }
+
+mod columns;
+mod queue;
+
+use columns::{keyed, question_columns};
+pub use queue::{Queued, QueuedAuthor};
 
 /// The session itself: the row whose lock guards all the others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -273,43 +279,6 @@ impl Row for Message {
     }
 }
 
-/// The question's columns stand side by side in the row and are all set or all null.
-mod question_columns {
-    use super::{AnswerEntry, PendingId, QuestionPart, QuestionSpec, QuestionStatus};
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
-    #[derive(Default, Serialize, Deserialize)]
-    struct Columns {
-        pending_id: Option<PendingId>,
-        question_index: Option<i32>,
-        question: Option<QuestionSpec>,
-        question_status: Option<QuestionStatus>,
-        response: Option<AnswerEntry>,
-    }
-
-    pub(super) fn serialize<S: Serializer>(part: &Option<QuestionPart>, serializer: S) -> Result<S::Ok, S::Error> {
-        let columns = part.as_ref().map_or_else(Columns::default, |part| Columns {
-            pending_id: Some(part.pending_id),
-            question_index: Some(part.question_index),
-            question: Some(part.question.clone()),
-            question_status: Some(part.question_status),
-            response: part.response.clone(),
-        });
-        columns.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<QuestionPart>, D::Error> {
-        let Columns { pending_id, question_index, question, question_status, response } =
-            Columns::deserialize(deserializer)?;
-        let Some(pending_id) = pending_id else { return Ok(None) };
-        let (Some(question_index), Some(question), Some(question_status)) = (question_index, question, question_status)
-        else {
-            return Err(de::Error::custom("a question's columns are all set or all null"));
-        };
-        Ok(Some(QuestionPart { pending_id, question_index, question, question_status, response }))
-    }
-}
-
 /// Who gave a response, and how it is to be remembered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Intent {
@@ -432,76 +401,6 @@ pub enum DeliveryOutcome {
     Dropped,
 }
 
-/// A message no turn has taken yet, or one that was.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Queued {
-    /// Identity.
-    pub id: QueuedId,
-    /// The session.
-    pub session_id: SessionId,
-    /// Order among waiting messages: smaller goes first.
-    pub rank: i64,
-    /// Kind of author.
-    pub author_kind: QueuedAuthor,
-    /// Who wrote it.
-    pub author_id: String,
-    /// What they are called.
-    pub author_name: String,
-    /// Its text.
-    pub content: String,
-    /// Where it stands.
-    pub status: QueuedStatus,
-    /// Why it is held or was withdrawn.
-    pub reason: Option<String>,
-    /// The bundle whose answer it carries again (replacements only).
-    pub pending_id: Option<PendingId>,
-    /// The turn that took it.
-    pub turn_id: Option<TurnId>,
-    /// When it was accepted.
-    pub created_at: Timestamp,
-    /// When it last changed.
-    pub updated_at: Timestamp,
-    /// W3C trace context of the request that sent it.
-    pub traceparent: Option<String>,
-}
-row!(Queued, id: QueuedId, status: QueuedStatus);
-
-impl Queued {
-    /// Whether it still waits for a turn.
-    #[must_use]
-    pub fn waits(&self) -> bool {
-        matches!(self.status, QueuedStatus::Queued | QueuedStatus::Held | QueuedStatus::Dispatching)
-    }
-}
-
-/// Who put a message into the queue.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    strum::Display,
-    strum::EnumString,
-    strum::EnumIter,
-    strum::IntoStaticStr,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum QueuedAuthor {
-    /// A person.
-    Person,
-    /// A back end; waits behind people.
-    System,
-    /// Askback itself, carrying a delivered answer again.
-    Replacement,
-}
-
 /// One running agent process or connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Execution {
@@ -554,25 +453,4 @@ pub struct Rows {
     /// Executions.
     #[serde(with = "keyed")]
     pub executions: BTreeMap<ExecutionId, Execution>,
-}
-
-/// A map of rows is a list of rows in the database's answer.
-mod keyed {
-    use super::Row;
-    use serde::de::DeserializeOwned;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-    use std::collections::BTreeMap;
-
-    pub(super) fn serialize<R: Row + Serialize, S: Serializer>(
-        rows: &BTreeMap<R::Key, R>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(rows.values())
-    }
-
-    pub(super) fn deserialize<'de, R: Row + DeserializeOwned, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<BTreeMap<R::Key, R>, D::Error> {
-        Ok(Vec::<R>::deserialize(deserializer)?.into_iter().map(|row| (row.key(), row)).collect())
-    }
 }
