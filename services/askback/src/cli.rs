@@ -1,6 +1,6 @@
 //! The command line: every command and what all of them take.
 
-use crate::commands::{answer, ask, completions, doctor, inbox, migrate, session, task, token, workspace};
+use crate::commands::{answer, ask, completions, dev, doctor, inbox, migrate, session, task, token, workspace};
 use crate::connection::ConnectionArgs;
 use crate::output::Format;
 use clap::{Parser, Subcommand};
@@ -45,6 +45,8 @@ pub(crate) enum Command {
     /// Create, list, show and revoke API tokens.
     #[command(subcommand)]
     Token(token::TokenCommand),
+    /// Run everything in this one process, for development.
+    Dev(dev::DevArgs),
     /// Bring the database's schema up to this version.
     Migrate(migrate::MigrateArgs),
     /// Check the invariants of the whole database.
@@ -94,6 +96,8 @@ mod tests {
             "askback token list",
             "askback token show ID",
             "askback token revoke ID",
+            "askback dev",
+            "askback dev --data-dir d --port 0 --demo",
             "askback token create --name first --admin",
             "askback migrate --database-url postgres://db/askback",
             "askback doctor -o json",

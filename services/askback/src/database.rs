@@ -49,9 +49,14 @@ impl DatabaseArgs {
 
 /// A small pool: one command asks one thing after the other.
 pub(crate) async fn connect(url: &SecretString) -> Result<Store, Failure> {
+    connect_as("askback-cli", url.expose_secret(), 2).await
+}
+
+/// A pool of up to `connections`, which `pg_stat_activity` shows as `name`.
+pub(crate) async fn connect_as(name: &str, url: &str, connections: u32) -> Result<Store, Failure> {
     let options =
-        StoreOptions { max_connections: 2, application_name: "askback-cli".to_owned(), ..StoreOptions::default() };
-    Store::connect(url.expose_secret(), options).await.map_err(|error| store_failure(&error))
+        StoreOptions { max_connections: connections, application_name: name.to_owned(), ..StoreOptions::default() };
+    Store::connect(url, options).await.map_err(|error| store_failure(&error))
 }
 
 /// Makes an API token that is admin of every workspace.

@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod ask;
 pub(crate) mod completions;
+pub(crate) mod dev;
 pub(crate) mod doctor;
 pub(crate) mod inbox;
 pub(crate) mod migrate;
@@ -38,6 +39,7 @@ pub(crate) async fn run(cli: Cli) -> Result<End, Failure> {
             token::create_admin(&connection, &args, &mut out).await?;
         }
         Command::Token(command) => token::run(&client()?, command, &mut out).await?,
+        Command::Dev(args) => dev::run(&args, &mut out).await?,
         Command::Migrate(args) => migrate::run(&args, &mut out).await?,
         Command::Doctor(args) => doctor::run(&args, &here, &mut out).await?,
         Command::Completions(args) => completions::run(args)?,
