@@ -13,11 +13,13 @@
 //! | `internal_api`, `delivery`, `resolver`, `notifier`, `watchdog` | a claimed answer on its way to the agent |
 //! | `work`, `looks`, `losses`, `settle` | the loops: due work, looking again, lost waiters, overdue claims |
 //! | `runtimes` | how agents get their prompts |
+//! | `event_pump` | committed events on their way out of the house |
 
 mod agent_api;
 mod app;
 mod asking;
 mod delivery;
+mod event_pump;
 mod executions;
 mod forward;
 mod internal_api;
@@ -40,5 +42,6 @@ mod work;
 mod written;
 
 pub use app::{Deps, Orchestrator};
+pub use event_pump::{PumpDeps, start_event_pump};
 pub use runtimes::DemoSink;
 pub use service::{SERVICE, run};

@@ -1,12 +1,14 @@
 //! The service as a process of its own.
 
 use crate::app::{Deps, Orchestrator};
+use crate::event_pump::{PumpDeps, start_event_pump};
 use crate::runtimes::DemoSink;
 use anyhow::Context as _;
-use events::{Hints, HintsStatus};
+use events::{Broker, Hints, HintsStatus};
 use kit::auth::InternalToken;
 use kit::config::ServiceArgs;
 use kit::health::{Check, Health, Version};
+use kit::idgen::IdGen;
 use kit::metrics::Metrics;
 use kit::serve::{Server, serve};
 use kit::shutdown::Shutdown;
@@ -34,6 +36,13 @@ pub async fn run(args: ServiceArgs, shutdown: Shutdown) -> anyhow::Result<()> {
     tracing::info!(%address, "listening");
     let metrics = Metrics::new();
     let health = health(&store, hints.clone(), shutdown.clone());
+    let pump = PumpDeps {
+        store: store.clone(),
+        hints: Some(hints.clone()),
+        broker: Some(Broker::connect(args.nats_url.expose_secret()).await?),
+        metrics: metrics.clone(),
+        holder: IdGen.id(),
+    };
     let deps = Deps {
         store,
         hints: Some(hints),
@@ -46,6 +55,7 @@ pub async fn run(args: ServiceArgs, shutdown: Shutdown) -> anyhow::Result<()> {
         demo_sink: DemoSink::stdout(),
     };
     let orchestrator = Orchestrator::start(deps).await?;
+    start_event_pump(pump, shutdown.tasks(), &shutdown.closing());
     shutdown.tasks().spawn({
         let (orchestrator, health, closing) = (orchestrator.clone(), health.clone(), shutdown.closing());
         async move {

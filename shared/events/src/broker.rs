@@ -14,6 +14,7 @@ use async_nats::jetstream::stream::Stream;
 use async_nats::jetstream::{self, Context};
 use domain::cloud_event::CloudEvent;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// How long an acknowledgement is waited for.
 const ACK_TIME: Duration = Duration::from_secs(5);
@@ -25,6 +26,7 @@ const IN_FLIGHT: usize = 4_096;
 pub struct Broker {
     client: Client,
     context: Context,
+    connections: watch::Receiver<u64>,
 }
 
 /// Why a batch was not published whole.
@@ -66,19 +68,25 @@ impl Broker {
     /// # Errors
     /// A URL that cannot be read.
     pub async fn connect(url: &str) -> Result<Self, ConnectError> {
-        let client = connect::client(url, "askback-publisher").await?;
+        let (client, connections) = connect::client(url, "askback-publisher").await?;
         let context = jetstream::ContextBuilder::new()
             .timeout(ACK_TIME)
             .ack_timeout(ACK_TIME)
             .max_ack_inflight(IN_FLIGHT)
             .build(client.clone());
-        Ok(Self { client, context })
+        Ok(Self { client, context, connections })
     }
 
     /// Whether NATS answers now.
     #[must_use]
     pub fn status(&self) -> Status {
         connect::status(&self.client)
+    }
+
+    /// Changes whenever a connection has come about: what was known of the stream may be wrong then.
+    #[must_use]
+    pub fn connections(&self) -> watch::Receiver<u64> {
+        self.connections.clone()
     }
 
     /// The stream, created if it is missing. What differs without harm from what would have been created is logged.

@@ -50,7 +50,7 @@ impl Hints {
     /// # Errors
     /// A URL that cannot be read.
     pub async fn connect(url: &str) -> Result<Self, ConnectError> {
-        let client = connect::client(url, "askback-hints").await?;
+        let (client, _) = connect::client(url, "askback-hints").await?;
         let (waiting, to_send) = mpsc::channel(WAITING);
         tokio::spawn(send(client.clone(), to_send));
         Ok(Self { client, waiting })

@@ -83,6 +83,18 @@ pub struct Metrics {
     /// was not free in time), `lost` (a compare-and-set found another state), `unknown` (the commit's outcome had to
     /// be read from the rows).
     pub transactions: Family<OutcomeLabel, Counter>,
+    /// Events that this instance gave their positions.
+    pub events_placed: Counter,
+    /// Events that this instance published.
+    pub events_published: Counter,
+    /// Events that could not be published, because the broker takes none that large.
+    pub events_skipped: Counter,
+    /// Events that have a position and were not published yet, by anybody.
+    pub events_lag: Gauge,
+    /// Event streams that readers hold open.
+    pub event_streams: Gauge,
+    /// Event streams that ended, by why: `closed`, `lagged`, `refused`, `unavailable`, `shutdown`.
+    pub event_streams_ended: Family<OutcomeLabel, Counter>,
     /// Lease renewals that the database confirmed.
     pub lease_renewals: Counter,
     /// Lease renewals that failed or timed out.
@@ -124,6 +136,17 @@ impl Metrics {
                 &mut r,
                 "transaction_troubles",
                 "Transactions that did not simply commit",
+                Family::default(),
+            ),
+            events_placed: add(&mut r, "events_placed", "Events that got their positions", Counter::default()),
+            events_published: add(&mut r, "events_published", "Events that were published", Counter::default()),
+            events_skipped: add(&mut r, "events_skipped", "Events too large to be published", Counter::default()),
+            events_lag: add(&mut r, "events_lag", "Events that wait to be published", Gauge::default()),
+            event_streams: add(&mut r, "event_streams", "Event streams held open", Gauge::default()),
+            event_streams_ended: add(
+                &mut r,
+                "event_streams_ended",
+                "Event streams by why they ended",
                 Family::default(),
             ),
             lease_renewals: add(&mut r, "lease_renewals", "Lease renewals that were confirmed", Counter::default()),
