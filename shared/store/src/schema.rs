@@ -129,11 +129,13 @@ async fn keep_limits(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
 }
 
 /// Sets the time-outs of law 1 where the database has none (a restored copy, or one this role does not own), and
-/// turns off compiling plans, which costs more than any statement of ours takes.
+/// how statements are planned: each once, for any values, and never compiled. They all look rows up by keys, so a plan
+/// for these very values is no better, and making it would cost more than the statement itself.
 pub(crate) async fn set_limits(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "
-        select set_config('jit', 'off', false)
+        select set_config(name, value, false)
+        from (values ('jit', 'off'), ('plan_cache_mode', 'force_generic_plan')) plans (name, value)
         union all
         select set_config(name, value, false)
         from (values ('statement_timeout', '5s'), ('lock_timeout', '3s'),
