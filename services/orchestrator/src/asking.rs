@@ -37,7 +37,6 @@ pub(crate) struct Question {
 /// A question that has been asked, or one that is asked about again.
 #[derive(Debug)]
 pub(crate) struct Asked {
-    pub(crate) pending: PendingId,
     /// Generation of the open turn.
     pub(crate) generation: Option<i64>,
     /// The agent's wait; none if it does not wait, or has nothing to wait for.
@@ -114,7 +113,7 @@ impl Orchestrator {
         }
         let generation = view.open_turn().and_then(|turn| turn.generation);
         let now = self.answer_now(term, &view, reply.pending_id, waiter.is_some());
-        Ok(Asked { pending: reply.pending_id, generation, waiter, now })
+        Ok(Asked { generation, waiter, now })
     }
 
     /// Gives an ask until it is decided. While a response or a prompt is on its way it is tried again, up to the time a
@@ -191,7 +190,7 @@ impl Orchestrator {
         };
         let generation = view.open_turn().and_then(|turn| turn.generation);
         let now = self.answer_now(term, &view, pending, waiter.is_some());
-        Ok(Asked { pending, generation, waiter, now })
+        Ok(Asked { generation, waiter, now })
     }
 
     fn register(&self, session: SessionId, pending: PendingId) -> Result<Waiter, Problem> {

@@ -54,11 +54,6 @@ impl Watched {
     pub(crate) fn known(&self) -> Vec<(SessionId, i64)> {
         self.0.lock().iter().map(|(session, entry)| (*session, entry.event_seq)).collect()
     }
-
-    /// Whether anybody watches a session.
-    pub(crate) fn contains(&self, session: SessionId) -> bool {
-        self.0.lock().contains_key(&session)
-    }
 }
 
 impl Watch {
@@ -90,15 +85,16 @@ mod tests {
         let watched = Watched::default();
         let session = SessionId(Uuid::from_u128(1));
         let (one, two) = (watched.watch(session), watched.watch(session));
-        let news = one.news();
-        tokio::pin!(news);
-        news.as_mut().enable();
-        watched.looked_at(session, 7);
-        news.await;
-        assert_eq!(watched.known(), [(session, 7)]);
+        {
+            let news = one.news();
+            tokio::pin!(news);
+            news.as_mut().enable();
+            watched.looked_at(session, 7);
+            news.await;
+        }
         drop(one);
-        assert!(watched.contains(session));
+        assert_eq!(watched.known(), [(session, 7)]);
         drop(two);
-        assert!(!watched.contains(session));
+        assert!(watched.known().is_empty());
     }
 }

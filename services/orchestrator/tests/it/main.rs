@@ -1,0 +1,8 @@
+//! The orchestrator against a real Postgres: agents over HTTP, people by the domain's own commands.
+
+mod demo;
+mod live;
+mod owners;
+mod support;
+mod turns;
+mod waits;
