@@ -44,7 +44,7 @@ async fn make(client: &Client) -> Result<Demo, Failure> {
     let workspace = client.create_workspace(&CreateWorkspace { name: "Demo".to_owned() }).await?;
     let task = CreateTask {
         workspace_id: workspace.id,
-        title: "Plan a launch".to_owned(),
+        title: "Ship the next release".to_owned(),
         description: Some("The demo agent asks, you answer.".to_owned()),
         workflow_id: None,
     };

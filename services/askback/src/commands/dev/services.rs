@@ -3,14 +3,15 @@
 use crate::database::store_failure;
 use crate::failure::Failure;
 use axum::Router;
-use events::{Hints, HintsStatus};
+use events::{Broker, Hints, HintsStatus};
 use kit::auth::InternalToken;
 use kit::config::{AgentProfiles, Times};
 use kit::health::{Check, Health, Version};
+use kit::idgen::IdGen;
 use kit::metrics::Metrics;
 use kit::serve::{Server, serve};
 use kit::shutdown::{HAND_OVER, Shutdown};
-use orchestrator::{DemoSink, Deps, Orchestrator};
+use orchestrator::{DemoSink, Deps, Orchestrator, PumpDeps, start_event_pump};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{SCHEMA_VERSION, SchemaFit, Store};
@@ -50,7 +51,9 @@ impl Services {
     /// Starts all three and serves them on `listener`.
     pub(super) async fn start(settings: Settings, listener: TcpListener, shutdown: Shutdown) -> Result<Self, Failure> {
         let metrics = Metrics::new();
-        let hints = Hints::connect(&settings.nats_url).await.map_err(|why| Failure::own("nats", why.to_string()))?;
+        let nats = |why: events::ConnectError| Failure::own("nats", why.to_string());
+        let hints = Hints::connect(&settings.nats_url).await.map_err(nats)?;
+        let broker = Broker::connect(&settings.nats_url).await.map_err(nats)?;
         let health = health(&settings.store, &hints, shutdown.clone());
         let internal_token = InternalToken::random();
         let orchestrator = Orchestrator::start(Deps {
@@ -67,6 +70,14 @@ impl Services {
         })
         .await
         .map_err(|why| Failure::own("start", format!("{why:#}")))?;
+        let pump = PumpDeps {
+            store: settings.store.clone(),
+            hints: Some(hints.clone()),
+            broker: Some(broker),
+            metrics: metrics.clone(),
+            holder: IdGen.id(),
+        };
+        start_event_pump(pump, shutdown.tasks(), &shutdown.closing());
         let router = respond_api(&settings, &metrics, internal_token, &shutdown)
             .await?
             .merge(projection::router(projection::App::new(settings.store)))
