@@ -32,13 +32,20 @@ impl Keyed for Command {
 
     async fn decide(&self, app: &App, caller: &Caller, key: Option<&IdempotencyKey>) -> Result<Response, Failure> {
         let scope = caller.person.scope();
-        let row = app.store.token(&scope, self.0).await?.ok_or_else(not_found)?;
-        match row.workspace_id {
-            Some(workspace) => caller.person.require(workspace, Role::Admin)?,
-            None if caller.person.is_admin_everywhere() => {}
-            None => return Err(Problem::new(Code::Forbidden, "only an admin of every workspace may").into()),
+        if let Some(row) = app.store.token(&scope, self.0).await? {
+            match row.workspace_id {
+                Some(workspace) => caller.person.require(workspace, Role::Admin)?,
+                None if caller.person.is_admin_everywhere() => {}
+                None => return Err(Problem::new(Code::Forbidden, "only an admin of every workspace may").into()),
+            }
+            app.store.revoke_token(&scope, self.0, key).await?;
+        } else {
+            let found = app.store.session_of_agent_token(&scope, self.0).await?;
+            let (session, workspace) = found.ok_or_else(not_found)?;
+            caller.person.require(workspace, Role::Member)?;
+            // Its key is not remembered: revoking it again changes nothing and is answered the same.
+            app.store.revoke_agent_token(session, self.0).await?;
         }
-        app.store.revoke_token(&scope, self.0, key).await?;
         Ok(keyed::done())
     }
 

@@ -75,6 +75,10 @@ async fn an_agent_token_replaces_the_earlier_ones_unless_told_otherwise() {
     assert!(!valid(&first).await && !valid(&second).await);
     let third_token = SecretString::from(third["agent_token"].as_str().expect("it is shown once"));
     assert!(valid(&third_token).await);
+    let path = format!("/api/v1/tokens/{}", third["id"].as_str().expect("an id"));
+    assert_eq!(world.delete(&world.token(Role::Viewer).await, &path).await.code(), (403, "forbidden"));
+    assert_eq!(world.delete(&world.member, &path).await.status, 204);
+    assert!(!valid(&third_token).await);
 }
 
 #[tokio::test]
