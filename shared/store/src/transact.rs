@@ -117,7 +117,7 @@ impl Store {
     {
         let (mut lost, mut failed) = (0, 0);
         loop {
-            match Box::pin(self.attempt(session, command, &options)).await {
+            match Box::pin(self.attempt(session, command, &options, lost > 0)).await {
                 Ok(accepted) => return Ok(accepted),
                 Err(Failure::Final(error)) => return Err(error),
                 Err(Failure::Lost) => {
@@ -145,6 +145,7 @@ impl Store {
         session: SessionId,
         command: &C,
         options: &Options<C::Reply>,
+        with_task: bool,
     ) -> Result<Accepted<C::Reply>, Failure>
     where
         C: Command + Sync,
@@ -152,7 +153,7 @@ impl Store {
     {
         let mut tx = Tx::begin(self).await?;
         let work = async {
-            lock(&mut tx, session).await?;
+            lock(&mut tx, session, with_task).await?;
             decide_and_write(&mut tx, session, command, options).await
         };
         let outcome = match timeout(WORK_BOUND, work).await {
@@ -196,15 +197,21 @@ impl Store {
 }
 
 /// Waits for the session's lock. The lock is a statement of its own: what is loaded after it sees everything that was
-/// committed before it was given.
-async fn lock(tx: &mut Tx, session: SessionId) -> Result<(), Failure> {
+/// committed before it was given. A command that has lost to a change of its task locks that, too.
+async fn lock(tx: &mut Tx, session: SessionId, with_task: bool) -> Result<(), Failure> {
     let found = sqlx::query_scalar!(
-        "select id from task_sessions where id = $1 and deleted_at is null for no key update",
+        "select task_id from task_sessions where id = $1 and deleted_at is null for no key update",
         session.0
     )
     .fetch_optional(tx.connection())
     .await?;
-    if found.is_some() { Ok(()) } else { Err(Rejection::NotFound.into()) }
+    let task = found.ok_or(Rejection::NotFound)?;
+    if with_task {
+        sqlx::query_scalar!("select id from tasks where id = $1 for no key update", task)
+            .fetch_optional(tx.connection())
+            .await?;
+    }
+    Ok(())
 }
 
 /// Loads a session that is locked, decides, and writes what was decided.

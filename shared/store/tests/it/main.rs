@@ -4,3 +4,4 @@ mod checks;
 mod common;
 mod flow;
 mod plans;
+mod races;
