@@ -8,6 +8,7 @@ use crate::resolver::Answer;
 use crate::term::Term;
 use crate::transact::{With, may_repeat, pause, problem};
 use crate::waiters::{Full, Release, Waiter};
+use crate::watched::Watch;
 use domain::ids::{ClaimId, ExecutionId, PendingId, SessionId};
 use domain::object::BundleState;
 use domain::session::decide::{Ask, AttachWaiter};
@@ -40,9 +41,16 @@ pub(crate) struct Asked {
     /// Generation of the open turn.
     pub(crate) generation: Option<i64>,
     /// The agent's wait; none if it does not wait, or has nothing to wait for.
-    pub(crate) waiter: Option<Waiter>,
+    pub(crate) waiting: Option<Waiting>,
     /// What it is answered if it does not wait.
     pub(crate) now: Answer,
+}
+
+/// A wait that has begun, in a session that is watched as long as it lasts.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    waiter: Waiter,
+    watch: Watch,
 }
 
 /// How holding a request came to an end.
@@ -76,7 +84,7 @@ impl Orchestrator {
     ) -> Result<Asked, Problem> {
         let Question { execution_id, generation, ask, request_id, waits, released, traceparent } = question;
         let fresh: PendingId = IdGen.id();
-        let mut waiter = if waits { Some(self.register(session, fresh)?) } else { None };
+        let mut waiting = if waits { Some(self.register(session, fresh)?) } else { None };
         let command = Ask {
             pending_id: fresh,
             epoch: term.epoch,
@@ -94,7 +102,7 @@ impl Orchestrator {
         let accepted = match self.give_ask(session, command, with).await {
             Ok(accepted) => accepted,
             Err(error) => {
-                give_up(waiter, &error);
+                give_up(waiting, &error);
                 self.hear(session, &error);
                 return Err(problem(error));
             }
@@ -102,18 +110,19 @@ impl Orchestrator {
         let (reply, view) = (accepted.reply, accepted.after);
         if reply.pending_id != fresh || !reply.waits {
             // The question was there before: the wait is for that one.
-            waiter.into_iter().for_each(Waiter::unregister);
-            waiter = if reply.waits { Some(self.register(session, reply.pending_id)?) } else { None };
+            let again = reply.waits.then(|| self.register(session, reply.pending_id));
+            waiting.into_iter().for_each(|waiting| waiting.waiter.unregister());
+            waiting = again.transpose().inspect_err(|_| self.waiters.note_absent(session, reply.pending_id))?;
         }
         self.watchdog.settle(session, &released, &view);
         self.follow(&view);
-        if waiter.is_some() && !reply.created {
+        if waiting.is_some() && !reply.created {
             // Whatever became of it before this waiter was registered is found now.
             self.wake_soon(session);
         }
         let generation = view.open_turn().and_then(|turn| turn.generation);
-        let now = self.answer_now(term, &view, reply.pending_id, waiter.is_some());
-        Ok(Asked { generation, waiter, now })
+        let now = self.answer_now(term, &view, reply.pending_id, waiting.is_some());
+        Ok(Asked { generation, waiting, now })
     }
 
     /// Gives an ask until it is decided. While a response or a prompt is on its way it is tried again, up to the time a
@@ -164,7 +173,7 @@ impl Orchestrator {
         if found != Some(session) {
             return Err(access::not_found());
         }
-        let waiter = self.register(session, pending)?;
+        let waiting = self.register(session, pending)?;
         let command = AttachWaiter {
             pending_id: pending,
             epoch: term.epoch,
@@ -177,26 +186,26 @@ impl Orchestrator {
         let accepted = match self.perform(session, command, With::nothing(), &released, deadline).await {
             Ok(accepted) => accepted,
             Err(error) => {
-                give_up(Some(waiter), &error);
+                give_up(Some(waiting), &error);
                 return Err(problem(error));
             }
         };
         let view = accepted.after;
-        let waiter = if accepted.reply {
-            Some(waiter)
+        let waiting = if accepted.reply {
+            Some(waiting)
         } else {
-            waiter.unregister();
+            waiting.waiter.unregister();
             None
         };
         let generation = view.open_turn().and_then(|turn| turn.generation);
-        let now = self.answer_now(term, &view, pending, waiter.is_some());
-        Ok(Asked { generation, waiter, now })
+        let now = self.answer_now(term, &view, pending, waiting.is_some());
+        Ok(Asked { generation, waiting, now })
     }
 
-    fn register(&self, session: SessionId, pending: PendingId) -> Result<Waiter, Problem> {
-        self.waiters
-            .register(session, pending)
-            .map_err(|Full| Problem::new(Code::RateLimited, "this instance holds as many waiting agents as it can"))
+    fn register(&self, session: SessionId, pending: PendingId) -> Result<Waiting, Problem> {
+        let watch = self.watched.watch(session);
+        let full = |Full| Problem::new(Code::RateLimited, "this instance holds as many waiting agents as it can");
+        self.waiters.register(session, pending).map(|waiter| Waiting { waiter, watch }).map_err(full)
     }
 
     /// What the caller is answered as things stand. One that waits is answered later: nothing leaves for it here.
@@ -210,7 +219,8 @@ impl Orchestrator {
     }
 
     /// Holds a wait until the bundle has its outcome, `until` at most.
-    pub(crate) async fn hold(&self, term: &Term, mut waiter: Waiter, until: Instant) -> Held {
+    pub(crate) async fn hold(&self, term: &Term, waiting: Waiting, until: Instant) -> Held {
+        let Waiting { mut waiter, watch: _watch } = waiting;
         tokio::select! {
             biased;
             release = waiter.released() => release.map_or(Held::Ended, Held::Released),
@@ -237,8 +247,8 @@ impl Orchestrator {
 }
 
 /// What becomes of a waiter whose command was not carried out: nothing, if no row speaks of it; else it is absent.
-fn give_up(waiter: Option<Waiter>, error: &TransactError) {
-    let Some(waiter) = waiter else { return };
+fn give_up(waiting: Option<Waiting>, error: &TransactError) {
+    let Some(Waiting { waiter, .. }) = waiting else { return };
     if matches!(error, TransactError::Unknown { .. }) {
         waiter.leave();
     } else {

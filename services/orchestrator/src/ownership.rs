@@ -66,7 +66,11 @@ impl Orchestrator {
     /// until `deadline`.
     pub(crate) async fn place(self: &Arc<Self>, session: SessionId, deadline: Instant) -> Result<Place, Problem> {
         loop {
-            let Some(term) = self.tenure.trusted(deadline).await else { return Err(too_late()) };
+            let term = tokio::select! {
+                term = self.tenure.trusted(deadline) => term,
+                () = self.ending.cancelled() => None,
+            };
+            let Some(term) = term.filter(|_| !self.ending.is_cancelled()) else { return Err(too_late()) };
             if self.owned.contains(session, term.epoch) {
                 return Ok(Place::Here(term));
             }

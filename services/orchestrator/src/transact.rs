@@ -155,9 +155,18 @@ impl Orchestrator {
         }
     }
 
-    /// What follows in this process when a session has been seen as `view` shows it: waiters whose bundle has its
-    /// outcome are told, those who watch the session look again, and due work is begun.
+    /// What follows in this process when a session has been seen as `view` shows it: see [`Self::take_note`]; and due
+    /// work is begun.
     pub(crate) fn follow(self: &Arc<Self>, view: &View) {
+        self.take_note(view);
+        let now = view.now.max(view.session.stamp);
+        if view.session.work_due_at.is_some_and(|due| due <= now) {
+            self.work.begin();
+        }
+    }
+
+    /// Waiters whose bundle has its outcome are told, and those who watch the session look again.
+    pub(crate) fn take_note(self: &Arc<Self>, view: &View) {
         let session = view.session.id;
         self.executions.read_clock(view.now);
         if view.open_turn().is_none() {
@@ -168,9 +177,5 @@ impl Orchestrator {
         }
         self.tell_waiters(view);
         self.watched.looked_at(session, view.session.event_seq);
-        let now = view.now.max(view.session.stamp);
-        if view.session.work_due_at.is_some_and(|due| due <= now) {
-            self.work.begin();
-        }
     }
 }

@@ -73,7 +73,13 @@ async fn round(app: &Arc<Orchestrator>, term: &Term) -> Result<(), StoreError> {
 async fn work_on(app: &Arc<Orchestrator>, term: &Term, session: SessionId) {
     let done = match app.try_own(term, session).await {
         Ok(Owning::Mine) => app.tick(term, session).await,
-        Ok(Owning::Other(_) | Owning::Undecided) => Ok(()),
+        Ok(Owning::Other(_)) => {
+            for pending in app.waiters.absent(session, app.times.grace) {
+                app.waiters.forget_absent(pending);
+            }
+            Ok(())
+        }
+        Ok(Owning::Undecided) => Ok(()),
         Err(why) => Err(why),
     };
     if let Err(why) = done {
@@ -106,7 +112,8 @@ impl Orchestrator {
             }
         }
         self.do_what_was_decided(term, view, accepted.reply);
-        self.follow(view);
+        // What is due again right after it was done is for the next second: it must not keep this instance busy.
+        self.take_note(view);
         Ok(())
     }
 

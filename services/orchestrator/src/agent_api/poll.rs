@@ -37,9 +37,9 @@ pub(super) async fn wait_and_answer(
     until: Instant,
 ) -> Response {
     let _open_request = app.executions.open_request(session);
-    let Asked { waiter, now, .. } = asked;
-    let Some(waiter) = waiter else { return respond(app, session, now) };
-    let answer = match app.hold(&term, waiter, until).await {
+    let Asked { waiting, now, .. } = asked;
+    let Some(waiting) = waiting else { return respond(app, session, now) };
+    let answer = match app.hold(&term, waiting, until).await {
         Held::Released(release) => release.into(),
         Held::Idle => app.answer_idle(&term, session, now).await,
         Held::Ended => now,

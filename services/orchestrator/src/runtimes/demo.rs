@@ -214,8 +214,10 @@ impl Life<'_> {
         };
         let asked = app.ask(&self.term, *session, question).await?;
         let generation = asked.generation;
-        let Some(waiter) = asked.waiter else { return Ok(false) };
-        let outcome = match app.hold(&self.term, waiter, Instant::now() + HELD).await {
+        let Some(waiting) = asked.waiting else {
+            return Err(Problem::new(Code::TemporarilyUnavailable, "there is nothing to wait for"));
+        };
+        let outcome = match app.hold(&self.term, waiting, Instant::now() + HELD).await {
             Held::Released(release) => release.outcome,
             // Equal questions in the current turn are the same bundle: asking again goes on with the same wait.
             Held::Idle => return Ok(true),
