@@ -16,13 +16,13 @@ const LOOK: Duration = Duration::from_millis(25);
 /// When `patience` is over, with what was last seen instead.
 pub async fn until<T>(what: &str, patience: Duration, mut look: impl AsyncFnMut() -> Result<Option<T>>) -> Result<T> {
     let deadline = Instant::now() + patience;
-    let mut last = "it was not so".to_owned();
+    let mut last = "nothing".to_owned();
     loop {
         match timeout_at(deadline, look()).await {
             Ok(Ok(Some(fact))) => return Ok(fact),
-            Ok(Ok(None)) => {}
+            Ok(Ok(None)) => "it was not so".clone_into(&mut last),
             Ok(Err(error)) => last = format!("{error:#}"),
-            Err(_) => last = "the look itself did not end".to_owned(),
+            Err(_) => last.push_str(" (and one more look did not end in time)"),
         }
         if Instant::now() >= deadline {
             bail!("{what}: not within {patience:?}; the last look said: {last}");
