@@ -90,6 +90,10 @@ async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Prob
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    // A struct also reads from an array, field by field in their order: a form that no client may rely on.
+    if body.trim_ascii_start().first() == Some(&b'[') {
+        return Err(invalid("", "the body must be an object"));
+    }
     let mut json = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let pointer = if error.inner().is_data() { pointer(error.path()) } else { String::new() };

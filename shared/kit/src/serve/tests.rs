@@ -101,6 +101,7 @@ async fn a_json_body_that_does_not_fit_is_refused_at_its_place() {
         (r#"{"name": "a\u0000"}"#, ""),
         (r#"{"name": "a"} x"#, ""),
         (r#"{"name": "#, ""),
+        (r#"["a", []]"#, ""),
         ("", ""),
     ] {
         refused(&send("POST", "/json", &[JSON], body).await, Code::InvalidRequest, Some(pointer));
