@@ -34,6 +34,9 @@ pub const ID_MAX_CHARS: usize = 64;
 /// Longest `request_id`, `call_id` or frame `key`, in characters.
 pub const KEY_MAX_CHARS: usize = 200;
 
+/// How a `request_id` begins that is a client's own name for one tool call, and not the agent's name for what it asks.
+const CALL_KEY: &str = "mcp:";
+
 const PARAGRAPH_BREAK: &str = "\n\n";
 
 /// An ask as the agent sends it. For its optional fields `null` and absent are the same.
@@ -144,6 +147,23 @@ pub fn check_key(pointer: &str, key: &str) -> Result<(), FieldError> {
         }
         _ => Ok(()),
     }
+}
+
+/// The `request_id` of an ask whose client names each of its tool calls: `client` is the kind of client, `name` what it
+/// calls this one. `None` if that cannot be a key.
+///
+/// Such a key finds the bundle of the same call again. Unlike a `request_id` it does not decide alone: an agent that asks
+/// the same once more makes another call, and some clients use a name twice.
+#[must_use]
+pub fn call_key(client: &str, name: &str) -> Option<String> {
+    let key = format!("{CALL_KEY}{client}:{name}");
+    check_key("", &key).is_ok().then_some(key)
+}
+
+/// Whether a `request_id` is a [`call_key`].
+#[must_use]
+pub fn is_call_key(request_id: &str) -> bool {
+    request_id.starts_with(CALL_KEY)
 }
 
 fn normal_question(index: usize, input: QuestionInput, seen: &mut BTreeSet<String>, faults: &mut Faults) -> Question {

@@ -3,7 +3,7 @@
 use super::rows::{QueuedAuthor, Rows};
 use crate::bundle::is_attended;
 use crate::ids::TurnId;
-use crate::object::{QueuedStatus, TurnOrigin};
+use crate::object::QueuedStatus;
 use crate::session::rows::{IntentStatus, Queued};
 use crate::time::Timestamp;
 use std::time::Duration;
@@ -24,8 +24,8 @@ pub enum NotAdmitted {
 }
 
 impl Rows {
-    /// Whether a new prompt may be admitted (5.6), and which turn is to be closed for it: one that an agent opened
-    /// itself and in which nobody waits.
+    /// Whether a new prompt may be admitted (5.6), and which turn is to be closed for it: one whose agent does not say
+    /// when it is done, and in which nobody waits.
     ///
     /// # Errors
     /// Why not.
@@ -41,7 +41,7 @@ impl Rows {
         }
         match self.open_turn() {
             None => Ok(None),
-            Some(turn) if turn.origin != TurnOrigin::Agent => Err(NotAdmitted::TurnOpen),
+            Some(turn) if !turn.ends_at_admission() => Err(NotAdmitted::TurnOpen),
             Some(turn) if self.has_waiter(turn.id, now) => Err(NotAdmitted::Waiting),
             Some(turn) => Ok(Some(turn.id)),
         }
@@ -54,10 +54,10 @@ impl Rows {
     }
 
     /// Whether the open turn is to be paused once its agent is silent: a question of it is open, nobody waits, and it
-    /// is not a turn that an agent opened itself (those end at the next admission).
+    /// is not a turn that ends at the next admission anyway.
     #[must_use]
     pub fn pause_candidate(&self, now: Timestamp) -> Option<TurnId> {
-        let turn = self.open_turn().filter(|turn| turn.origin != TurnOrigin::Agent)?;
+        let turn = self.open_turn().filter(|turn| !turn.ends_at_admission())?;
         let claimed = self.intents.values().any(|intent| intent.status == IntentStatus::Open);
         let asks = self.active_bundles(turn.id, now).next().is_some();
         (asks && !claimed && !self.has_waiter(turn.id, now)).then_some(turn.id)

@@ -178,6 +178,13 @@ impl Turn {
         self.status == TurnStatus::Running
     }
 
+    /// Whether its agent does not say when it is done, so that the next admission closes it: the agent opened it itself,
+    /// or took its prompt without an execution, as agents do that speak only MCP.
+    #[must_use]
+    pub fn ends_at_admission(&self) -> bool {
+        self.origin == TurnOrigin::Agent || (self.acked_at.is_some() && self.execution_id.is_none())
+    }
+
     /// Whether it is a conversational turn that exists but is not published.
     #[must_use]
     pub fn is_reservation(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The rules, proven without a database: every pair of the table, random histories, and a model that is walked whole.
 
 mod authority;
+mod collect;
 mod model;
 mod outcomes;
 mod properties;

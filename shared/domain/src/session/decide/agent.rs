@@ -198,17 +198,17 @@ impl Command for AckPrompt {
             return Err(Rejection::StaleGeneration);
         }
         acknowledge(&mut draft, Some(self.execution_id), &self.released, None);
-        take_turn(&mut draft, self.turn_id, self.execution_id);
+        take_turn(&mut draft, self.turn_id, Some(self.execution_id));
         Ok(draft.finish(self.grace, ()))
     }
 }
 
-/// The turn belongs to this execution from now on, and its agent does more than ask.
-fn take_turn(draft: &mut Draft<'_>, turn_id: TurnId, execution: ExecutionId) {
+/// The turn belongs to this execution from now on (or to an agent that has none), and its agent does more than ask.
+pub(super) fn take_turn(draft: &mut Draft<'_>, turn_id: TurnId, execution: Option<ExecutionId>) {
     let stamp = draft.stamp;
     draft.change_turn(turn_id, |turn| {
         turn.acked_at = turn.acked_at.or(Some(stamp));
-        turn.execution_id = turn.execution_id.or(Some(execution));
+        turn.execution_id = turn.execution_id.or(execution);
     });
     let asked: Vec<_> = draft.rows.active_bundles(turn_id, draft.now()).map(|bundle| bundle.pending_id).collect();
     for pending in asked {
@@ -326,7 +326,7 @@ impl Command for Frames {
             return Err(Rejection::StaleGeneration);
         }
         acknowledge(&mut draft, Some(self.execution_id), &self.released, None);
-        take_turn(&mut draft, turn.id, self.execution_id);
+        take_turn(&mut draft, turn.id, Some(self.execution_id));
         let seen = usize::try_from(stored + 1 - self.first_seq).unwrap_or(0);
         let (mut accepted, mut closed) = (stored, None);
         for frame in self.frames.iter().skip(seen) {

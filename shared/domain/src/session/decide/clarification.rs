@@ -11,7 +11,7 @@ use crate::session::due::NotAdmitted;
 use crate::session::event::EventType;
 use crate::session::notice::Notice;
 use crate::session::rejection::Rejection;
-use crate::session::rows::{Bundle, DeliveryOutcome, QuestionPart};
+use crate::session::rows::{Bundle, DeliveryOutcome, QuestionPart, Rows};
 use crate::session::transitions::{BundleInput, Then};
 use crate::session::view::{Needs, View};
 use std::time::Duration;
@@ -94,25 +94,27 @@ impl Command for Ask {
 }
 
 impl Ask {
-    /// The bundle this ask is the same as. A request id decides alone; without one, equal questions in the current
-    /// turn are the same while they are pending or their answer is on its way.
+    /// The bundle this ask is the same as. A request id decides alone; without one, or with the name of a tool call
+    /// that is new, equal questions in the current turn are the same while they are pending or their answer is on its
+    /// way.
     fn same_bundle(&self, view: &View) -> Result<Option<PendingId>, Rejection> {
         if let Some(request_id) = &self.request_id {
-            let Some(bundle) = view.bundles.values().find(|bundle| bundle.request_id.as_ref() == Some(request_id))
-            else {
-                self.check_generation(view)?;
-                return Ok(None);
-            };
-            return if bundle.content_hash == self.ask.content_hash {
-                Ok(Some(bundle.pending_id))
-            } else {
-                Err(Rejection::RequestIdReused)
-            };
+            match under(view, request_id) {
+                Some(bundle) if bundle.content_hash == self.ask.content_hash => return Ok(Some(bundle.pending_id)),
+                _ if ask::is_call_key(request_id) => {}
+                Some(_) => return Err(Rejection::RequestIdReused),
+                None => {
+                    self.check_generation(view)?;
+                    return Ok(None);
+                }
+            }
         }
         self.check_generation(view)?;
         let Some(turn) = view.current_turn() else { return Ok(None) };
         let same = view.bundles.values().filter(|bundle| {
-            bundle.turn_id == turn.id && bundle.content_hash == self.ask.content_hash && bundle.request_id.is_none()
+            bundle.turn_id == turn.id
+                && bundle.content_hash == self.ask.content_hash
+                && bundle.request_id.as_deref().is_none_or(ask::is_call_key)
         });
         let newest = same.filter(|bundle| {
             view.has_pending(bundle.pending_id)
@@ -157,7 +159,8 @@ impl Ask {
                 pending_id: self.pending_id,
                 session_id: draft.rows.session.id,
                 turn_id,
-                request_id: self.request_id.clone(),
+                // A client may give two of its calls one name: the first keeps it.
+                request_id: self.request_id.clone().filter(|request_id| under(&draft.rows, request_id).is_none()),
                 content_hash: self.ask.content_hash.clone(),
                 context: self.ask.context.clone(),
                 waiter_epoch: self.wait.map(|_| self.epoch),
@@ -191,6 +194,11 @@ impl Ask {
         }
         draft.tell(Notice::Requested(self.pending_id));
     }
+}
+
+/// The bundle that was asked under a request id.
+fn under<'a>(rows: &'a Rows, request_id: &str) -> Option<&'a Bundle> {
+    rows.bundles.values().find(|bundle| bundle.request_id.as_deref() == Some(request_id))
 }
 
 /// Makes the caller a waiter of a bundle. Returns whether it waits: not if the bundle has its outcome or its turn is

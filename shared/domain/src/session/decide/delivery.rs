@@ -132,7 +132,7 @@ fn settle_detached(draft: &mut Draft<'_>, claim: ClaimId) -> Result<ClaimReply, 
         return Err(Rejection::ResumeNotAccepted);
     }
     let (pending, source) = (draft.intent(claim).pending_id, draft.intent(claim).turn_id);
-    let (now, open) = (draft.now(), draft.rows.open_turn().map(|turn| (turn.id, turn.origin)));
+    let (now, open) = (draft.now(), draft.rows.open_turn().map(|turn| (turn.id, turn.ends_at_admission())));
     // Another response is on its way, or the claim's own turn is history: nothing may be opened past either.
     let contended =
         draft.rows.intents.values().any(|other| other.status == IntentStatus::Open && other.claim_id != claim);
@@ -142,7 +142,7 @@ fn settle_detached(draft: &mut Draft<'_>, claim: ClaimId) -> Result<ClaimReply, 
     match open {
         // Another question of the same turn is waited for: its agent must not lose that wait.
         Some((turn, _)) if draft.rows.has_other_waiter(turn, pending, now) => return Err(Rejection::ResumeNotAccepted),
-        Some((turn, TurnOrigin::Agent)) => turn::close(draft, turn, TurnInput::Admit, None),
+        Some((turn, true)) => turn::close(draft, turn, TurnInput::Admit, None),
         Some((turn, _)) if draft.bundle(pending).attended => turn::close(draft, turn, TurnInput::Resume, None),
         Some((turn, _)) => turn::close(draft, turn, TurnInput::Yield, None),
         None => {}

@@ -2,6 +2,7 @@
 
 mod agent;
 mod clarification;
+mod collect;
 mod delivery;
 mod dispatch;
 mod lifecycle;
@@ -10,6 +11,7 @@ mod turn;
 
 pub use agent::{AckPrompt, Attach, Attached, FetchPrompt, Frame, Frames, FramesStored, Prompt, StopReason};
 pub use clarification::{Ask, AskReply, AttachWaiter, Cancel, DeleteMessage, LoseWaiter};
+pub use collect::Collect;
 pub use delivery::{
     Acknowledge, Claim, ClaimReply, Confirm, ConfirmReply, Lost, Restore, RestoreReply, Resume, ResumeReply,
 };
