@@ -5,6 +5,7 @@ mod answers;
 mod cancels;
 mod commands;
 mod keys;
+mod membership;
 mod owner;
 mod races;
 mod refusals;
