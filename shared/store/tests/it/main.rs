@@ -1,7 +1,9 @@
 //! The store against a real Postgres: one database a test, cloned from a migrated template.
 
 mod checks;
+mod commits;
 mod common;
 mod flow;
 mod plans;
+mod proxy;
 mod races;
