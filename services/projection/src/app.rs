@@ -1,23 +1,48 @@
 //! What every query has at hand.
 
+use crate::streams::Streams;
 use access::Person;
 use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
+use axum::http::request;
+use events::Hints;
+use kit::metrics::Metrics;
+use kit::shutdown::Shutdown;
+use std::sync::Arc;
+use std::time::Duration;
 use store::Store;
 use wire::Problem;
+
+/// What the service is made of.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// The database.
+    pub store: Store,
+    /// Wake-ups from other processes; without them streams are up to a tenth of a second late.
+    pub hints: Option<Hints>,
+    /// The instruments.
+    pub metrics: Metrics,
+    /// The end of the process, which ends streams as well.
+    pub shutdown: Shutdown,
+    /// How long a reader of a stream may take no bytes before it is cut off.
+    pub stall: Duration,
+}
+
+/// How long a reader of a stream may take no bytes, where nothing else is said.
+pub const STALL: Duration = Duration::from_secs(20);
 
 /// What every query has at hand. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct App {
     /// The database.
     pub store: Store,
+    pub(crate) streams: Arc<Streams>,
 }
 
 impl App {
-    /// Queries of this database.
+    /// Queries of this database. Starts to follow its events on the process's background tasks.
     #[must_use]
-    pub const fn new(store: Store) -> Self {
-        Self { store }
+    pub fn new(parts: Parts) -> Self {
+        Self { store: parts.store.clone(), streams: Arc::new(Streams::start(parts)) }
     }
 }
 
@@ -28,7 +53,7 @@ pub(crate) struct Reader(pub(crate) Person);
 impl FromRequestParts<App> for Reader {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut request::Parts, app: &App) -> Result<Self, Problem> {
         access::person(&app.store, &parts.headers).await.map(Self)
     }
 }

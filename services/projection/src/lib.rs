@@ -8,8 +8,9 @@ mod app;
 mod cursor;
 mod queries;
 mod service;
+mod streams;
 mod views;
 
-pub use app::App;
+pub use app::{App, Parts, STALL};
 pub use queries::router;
 pub use service::{SERVICE, run};

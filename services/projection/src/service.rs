@@ -1,8 +1,9 @@
 //! The service as a process of its own.
 
-use crate::app::App;
+use crate::app::{App, Parts, STALL};
 use crate::queries::router;
 use anyhow::Context as _;
+use events::{Hints, HintsStatus};
 use kit::config::ServiceArgs;
 use kit::health::{Check, Health, Version};
 use kit::metrics::Metrics;
@@ -26,9 +27,12 @@ pub async fn run(args: ServiceArgs, shutdown: Shutdown) -> anyhow::Result<()> {
     let store = Store::connect(args.database_url.expose_secret(), options).await.context("ASKBACK_DATABASE_URL")?;
     let listener = TcpListener::bind(args.http_addr).await.with_context(|| format!("listen on {}", args.http_addr))?;
     tracing::info!(address = %listener.local_addr()?, "listening");
-    let health = health(&store, shutdown.clone());
-    let server = Server { service: SERVICE, metrics: Metrics::new(), health, shutdown: shutdown.clone() };
-    let serving = serve(listener, router(App::new(store)), server);
+    let hints = Hints::connect(args.nats_url.expose_secret()).await?;
+    let health = health(&store, hints.clone(), shutdown.clone());
+    let metrics = Metrics::new();
+    let parts = Parts { store, hints: Some(hints), metrics: metrics.clone(), shutdown: shutdown.clone(), stall: STALL };
+    let server = Server { service: SERVICE, metrics, health, shutdown: shutdown.clone() };
+    let serving = serve(listener, router(App::new(parts)), server);
     tokio::pin!(serving);
     // Readers hand nothing over: what is left of the end is to let running queries finish.
     tokio::select! {
@@ -44,8 +48,9 @@ pub async fn run(args: ServiceArgs, shutdown: Shutdown) -> anyhow::Result<()> {
     }
 }
 
-/// Ready when the database answers and its schema fits. Queries neither reconcile nor need NATS.
-fn health(store: &Store, shutdown: Shutdown) -> Health {
+/// Ready when the database answers and its schema fits. Queries reconcile nothing, and without NATS streams are only a
+/// little later.
+fn health(store: &Store, hints: Hints, shutdown: Shutdown) -> Health {
     let (database, schema) = (store.clone(), store.clone());
     let health = Health::builder(Version::of_build(SCHEMA_VERSION.into()))
         .probe(Check::Postgres, move || {
@@ -62,8 +67,16 @@ fn health(store: &Store, shutdown: Shutdown) -> Health {
                 }
             }
         })
+        .probe(Check::Nats, move || {
+            let status = hints.status();
+            async move {
+                match status {
+                    HintsStatus::Connected => Ok(()),
+                    HintsStatus::Disconnected => Err("not connected".to_owned()),
+                }
+            }
+        })
         .build(shutdown);
-    health.set(Check::Nats, true);
     health.set(Check::Reconciled, true);
     health
 }

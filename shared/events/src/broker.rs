@@ -8,11 +8,13 @@ use crate::connect::{self, ConnectError, Status};
 use crate::subject;
 use crate::topology::{self, TopologyError};
 use async_nats::Client;
+use async_nats::jetstream::consumer::pull::OrderedConfig;
 use async_nats::jetstream::context::{PublishAckFuture, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::Stream;
 use async_nats::jetstream::{self, Context};
 use domain::cloud_event::CloudEvent;
+use futures::StreamExt as _;
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -150,6 +152,27 @@ impl EventStream {
             sequence = sequence.max(ack.sequence);
         }
         failed.map_or(Ok(sequence), Err)
+    }
+
+    /// Follows the stream from the oldest event that it holds, in the order it holds them, across reconnects: the reader's
+    /// side, for services that subscribe. What is no event of this version's form is left out.
+    ///
+    /// # Errors
+    /// [`PublishError::Unavailable`] if the server does not make a consumer.
+    pub async fn follow(&self) -> Result<impl futures::Stream<Item = CloudEvent> + Send + Unpin + use<>, PublishError> {
+        let unavailable = |why: &dyn std::error::Error| PublishError::Unavailable(why.to_string());
+        let consumer = self.stream.create_consumer(OrderedConfig::default()).await;
+        let messages = consumer.map_err(|why| unavailable(&why))?.messages().await.map_err(|why| unavailable(&why))?;
+        Ok(messages.filter_map(|message| {
+            let event = match message {
+                Ok(message) => serde_json::from_slice(&message.payload).ok(),
+                Err(why) => {
+                    tracing::warn!(%why, "following the stream is interrupted");
+                    None
+                }
+            };
+            std::future::ready(event)
+        }))
     }
 
     async fn send(&self, event: &CloudEvent, after: Option<u64>) -> Result<PublishAckFuture, PublishError> {

@@ -2,7 +2,8 @@
 //!
 //! Every page takes `limit` (1..200, default 50) and `cursor`, the `next_cursor` of the page before.
 
-use domain::ids::{TokenId, WorkspaceId};
+use domain::cloud_event::CloudEvent;
+use domain::ids::{SessionId, TaskId, TokenId, WorkspaceId};
 use domain::object::{Bundle, Message, QueuedMessage, Role, Session, Task, Turn};
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -184,4 +185,58 @@ pub struct Bundles {
     pub bundles: Vec<Bundle>,
     /// Where to go on; `null` at the end.
     pub next_cursor: Option<String>,
+}
+
+/// Parameters of the event stream. What is named together has to lie within each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventsQuery {
+    /// One workspace; absent means every one the person may see.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_id: Option<WorkspaceId>,
+    /// One task, its sessions included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    /// One session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// Types, with commas between; absent means all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub types: Option<String>,
+    /// The place after which to begin, `<epoch>-<position>`. `Last-Event-ID` goes before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+/// Parameters of the event log: those of the stream and how many.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventLogQuery {
+    /// One workspace; absent means every one the person may see.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_id: Option<WorkspaceId>,
+    /// One task, its sessions included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    /// One session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// Types, with commas between; absent means all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub types: Option<String>,
+    /// The place after which to begin; absent means the oldest kept event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// How many at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// `GET /api/v1/events/log`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EventLog {
+    /// The events, in order.
+    pub events: Vec<CloudEvent>,
+    /// The place to go on after: that of the last event here, else the one that was given.
+    pub next_after: String,
 }

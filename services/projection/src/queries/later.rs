@@ -6,10 +6,8 @@ use axum::Router;
 use axum::routing::get;
 use wire::{Code, Problem};
 
-const PATHS: [&str; 7] = [
+const PATHS: [&str; 5] = [
     "/api/v1/boot",
-    "/api/v1/events",
-    "/api/v1/events/log",
     "/api/v1/ws",
     "/api/v1/dispatches/unresolved",
     "/api/v1/task-sessions/{id}/transcript",

@@ -2,6 +2,9 @@
 
 mod clarification;
 mod clarifications;
+mod event_log;
+mod event_scope;
+mod events;
 mod later;
 mod messages;
 mod queue;
@@ -12,6 +15,8 @@ mod tasks;
 mod tokens;
 mod turns;
 mod workspaces;
+
+pub(crate) use event_scope::filter_of;
 
 use crate::app::App;
 use access::{Person, not_found, unavailable};
@@ -36,6 +41,8 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/task-sessions/{id}/queue", get(queue::show))
         .route("/api/v1/clarifications", get(clarifications::list))
         .route("/api/v1/clarification/{pending_id}", get(clarification::show))
+        .route("/api/v1/events", get(events::stream))
+        .route("/api/v1/events/log", get(event_log::list))
         .merge(later::routes())
         .with_state(app)
 }

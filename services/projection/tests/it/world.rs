@@ -28,6 +28,8 @@ use store::{
 use tower::ServiceExt as _;
 
 const GRACE: Duration = Duration::from_secs(60);
+/// How long a reader of a stream may take no bytes.
+const STALL: Duration = Duration::from_secs(2);
 const LEASE: Duration = Duration::from_secs(600);
 
 pub(crate) struct World {
@@ -50,8 +52,16 @@ impl World {
         let owner = registered.expect("an instance can register");
         let shutdown = Shutdown::new();
         let health = Health::builder(Version::of_build(1)).build(shutdown.clone());
-        let server = Server { service: projection::SERVICE, metrics: Metrics::new(), health, shutdown };
-        let router = finish(projection::router(projection::App::new(store.clone())), &server);
+        let metrics = Metrics::new();
+        let parts = projection::Parts {
+            store: store.clone(),
+            hints: None,
+            metrics: metrics.clone(),
+            shutdown: shutdown.clone(),
+            stall: STALL,
+        };
+        let server = Server { service: projection::SERVICE, metrics, health, shutdown };
+        let router = finish(projection::router(projection::App::new(parts)), &server);
         let mut world = Self { store, router, owner, admin: SecretString::from(""), _db: db };
         world.admin = world.token("root", Role::Admin, None).await;
         world

@@ -5,12 +5,14 @@
 
 mod agent;
 mod error;
+mod events;
 mod internal;
 mod people;
 mod queries;
 mod retry;
 
 pub use error::ClientError;
+pub use events::{EventStream, Streamed};
 pub use retry::{Retry, retrying};
 
 use crate::{Problem, Secret};

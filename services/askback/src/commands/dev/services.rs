@@ -80,7 +80,13 @@ impl Services {
         start_event_pump(pump, shutdown.tasks(), &shutdown.closing());
         let router = respond_api(&settings, &metrics, internal_token, &shutdown)
             .await?
-            .merge(projection::router(projection::App::new(settings.store)))
+            .merge(projection::router(projection::App::new(projection::Parts {
+                store: settings.store,
+                hints: Some(hints.clone()),
+                metrics: metrics.clone(),
+                shutdown: shutdown.clone(),
+                stall: projection::STALL,
+            })))
             .merge(orchestrator.router());
         let server = Server { service: SERVICE, metrics, health: health.clone(), shutdown: shutdown.clone() };
         let serving = tokio::spawn(serve(listener, router, server));

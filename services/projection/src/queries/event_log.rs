@@ -1,0 +1,40 @@
+//! `GET /api/v1/events/log`: events that were, by position.
+
+use super::event_scope::{filter, place};
+use crate::app::{App, Reader};
+use access::unavailable;
+use axum::Json;
+use axum::extract::State;
+use domain::cloud_event::CloudEvent;
+use kit::serve::{Page, Query};
+use wire::Problem;
+use wire::queries::{EventLog, EventLogQuery, EventsQuery};
+
+pub(super) async fn list(
+    State(app): State<App>,
+    reader: Reader,
+    Query(query): Query<EventLogQuery>,
+) -> Result<Json<EventLog>, Problem> {
+    let Reader(person) = reader;
+    let EventLogQuery { workspace_id, task_id, session_id, types, after, limit } = query;
+    let limit = Page::<i64>::parse(limit, None)?.limit;
+    let wanted = EventsQuery { workspace_id, task_id, session_id, types, after: None };
+    let filter = filter(&app.store, &person, &wanted).await?;
+    let horizon = app.store.event_horizon().await.map_err(unavailable)?;
+    let after = match after {
+        Some(text) => place(&text, &horizon)?,
+        None => horizon.beginning(),
+    };
+    let mut position = after.position;
+    // A filter may let little through: it is read on until something is found or the end is reached, because the cursor
+    // of an empty part leads nowhere.
+    let events = loop {
+        let page = app.store.events_after(&filter, position, limit).await.map_err(unavailable)?;
+        if !page.events.is_empty() || page.upto >= page.head {
+            break page.events;
+        }
+        position = page.upto;
+    };
+    let next_after = events.last().map_or(after, |event| event.place).to_string();
+    Ok(Json(EventLog { events: events.into_iter().map(CloudEvent::from).collect(), next_after }))
+}

@@ -1,0 +1,135 @@
+//! The event log, and the event stream as its reader sees it.
+
+use super::{Call, Client, ClientError, refusal};
+use crate::queries::{EventLog, EventLogQuery, EventsQuery};
+use domain::cloud_event::CloudEvent;
+use http::{Method, StatusCode, header};
+use reqwest::Response;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// A server that says nothing for this long is gone: it sends a comment every 15 s.
+const SILENCE: Duration = Duration::from_secs(45);
+/// How large a part of the stream between two blank lines may be.
+const LONGEST: usize = 16 << 20;
+
+/// What a stream gives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Streamed {
+    /// An event, with the place to resume after it.
+    Event {
+        /// What `after` takes.
+        place: String,
+        /// The event.
+        event: Box<CloudEvent>,
+    },
+    /// The reader was too slow and the server ends the stream. Resume after the last place.
+    Lagged,
+}
+
+/// An open event stream. Dropped, it is closed.
+#[derive(Debug)]
+pub struct EventStream {
+    response: Response,
+    buffer: Vec<u8>,
+}
+
+/// Both fail with what the server decided ([`ClientError::Problem`]) or with what kept it from answering.
+#[expect(clippy::missing_errors_doc, reason = "all fail alike, as said above")]
+impl Client {
+    /// A part of the event log.
+    pub async fn event_log(&self, query: &EventLogQuery) -> Result<EventLog, ClientError> {
+        self.json(Call::query(&["api", "v1", "events", "log"], query)).await
+    }
+
+    /// Opens the event stream.
+    pub async fn events(&self, query: &EventsQuery) -> Result<EventStream, ClientError> {
+        let mut request = self.http.request(Method::GET, self.url(&["api", "v1", "events"])).query(query);
+        if let Some(authorization) = &self.authorization {
+            request = request.header(header::AUTHORIZATION, authorization.clone());
+        }
+        let opened = timeout(SILENCE, request.header(header::ACCEPT, "text/event-stream").send()).await;
+        let response = opened.map_err(|_| silent())?.map_err(ClientError::transport)?;
+        if response.status() == StatusCode::OK {
+            return Ok(EventStream { response, buffer: Vec::new() });
+        }
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = response.bytes().await.map_err(ClientError::transport)?;
+        Err(refusal(status, &headers, &body))
+    }
+}
+
+impl EventStream {
+    /// The next item; `None` when the server has ended the stream in order.
+    ///
+    /// # Errors
+    /// The connection broke, or what came is no event: resume after the last place.
+    pub async fn next(&mut self) -> Result<Option<Streamed>, ClientError> {
+        loop {
+            while let Some(part) = self.part() {
+                if let Some(streamed) = read(&part)? {
+                    return Ok(Some(streamed));
+                }
+            }
+            if self.buffer.len() > LONGEST {
+                return Err(broken("the stream has a part that does not end"));
+            }
+            let chunk = timeout(SILENCE, self.response.chunk()).await.map_err(|_| silent())?;
+            match chunk.map_err(ClientError::transport)? {
+                Some(chunk) => self.buffer.extend_from_slice(&chunk),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Takes what stands before the next blank line, if it is there whole.
+    fn part(&mut self) -> Option<Vec<u8>> {
+        let end = self.buffer.windows(2).position(|pair| pair == b"\n\n")?;
+        let rest = self.buffer.split_off(end + 2);
+        Some(std::mem::replace(&mut self.buffer, rest))
+    }
+}
+
+fn silent() -> ClientError {
+    broken("the stream has gone silent")
+}
+
+fn broken(detail: &str) -> ClientError {
+    ClientError::Unexpected { status: StatusCode::OK, code: None, detail: detail.to_owned() }
+}
+
+/// Reads one part; `None` for comments and settings.
+fn read(part: &[u8]) -> Result<Option<Streamed>, ClientError> {
+    let text = String::from_utf8_lossy(part);
+    let (mut place, mut kind, mut data) = ("", "", "");
+    for line in text.lines() {
+        match line.split_once(':') {
+            Some(("id", value)) => place = value.trim_start(),
+            Some(("event", value)) => kind = value.trim_start(),
+            Some(("data", value)) => data = value.trim_start(),
+            _ => {}
+        }
+    }
+    if kind == "lagged" {
+        return Ok(Some(Streamed::Lagged));
+    }
+    if data.is_empty() {
+        return Ok(None);
+    }
+    let event =
+        serde_json::from_str(data).map_err(|source| ClientError::Unreadable { status: StatusCode::OK, source })?;
+    Ok(Some(Streamed::Event { place: place.to_owned(), event: Box::new(event) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_settings_are_no_events_and_lagging_is_told() {
+        assert_eq!(read(b": \n\n").expect("a comment"), None);
+        assert_eq!(read(b"retry: 1000\n\n").expect("a setting"), None);
+        assert_eq!(read(b"event: lagged\ndata: {}\n\n").expect("an end"), Some(Streamed::Lagged));
+        assert!(read(b"id: 1-1\nevent: x\ndata: {\n\n").is_err());
+    }
+}
