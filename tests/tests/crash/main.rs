@@ -5,5 +5,6 @@
 
 mod orchestrator;
 mod points;
+mod rolling;
 mod servers;
 mod zombie;

@@ -5,7 +5,11 @@ use domain::object::{BundleState, EndState, Role};
 use harness::people::{refusal, skip, yes, yes_no};
 use harness::raw::Request;
 use harness::{Cluster, ClusterOptions, PATIENCE, until};
+use kit::auth::{TokenKind, mint};
+use kit::idgen::IdGen;
+use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
+use store::NewToken;
 use wire::Code;
 use wire::people::{CreateAgentToken, CreateSession, CreateTask, CreateToken, CreateWorkspace, PatchTask};
 use wire::queries::WorkspacePage;
@@ -59,13 +63,21 @@ async fn tokens_that_are_none_are_refused_everywhere() -> Result<()> {
     let body = CreateSession { agent: "mailbox".into(), prompt: None };
     let created = admin.write.create_session(world.task, &body).await?;
     let agent_token = created.agent_token.context("it gets its token")?.expose().to_owned();
-    let name = |name: &str, expires_at: Value| json!({ "name": name, "workspace_id": world.workspace, "role": "admin", "expires_at": expires_at });
-    let create = async |body: Value| -> Result<wire::people::CreatedToken> {
-        Ok(admin.write.create_token(&serde_json::from_value::<CreateToken>(body)?).await?)
-    };
-    let revoked = create(json!({ "name": "revoked", "workspace_id": world.workspace, "role": "admin" })).await?;
+    let body =
+        CreateToken { name: "revoked".into(), workspace_id: world.workspace, role: Role::Admin, expires_at: None };
+    let revoked = admin.write.create_token(&body).await?;
     admin.write.revoke_token(revoked.id).await?;
-    let expired = create(name("expired", json!("2020-01-01T00:00:00Z"))).await;
+    let expired = mint(TokenKind::Api);
+    let row = NewToken {
+        id: IdGen.id(),
+        name: "expired",
+        hash: expired.hash,
+        workspace: Some(world.workspace),
+        role: Role::Admin,
+        expires_at: Some(serde_json::from_value(json!("2020-01-01T00:00:00Z"))?),
+        created_by: "tests",
+    };
+    cluster.store.create_token(row, None).await?;
     let secret =
         |token: &Option<wire::Secret>| token.as_ref().map(|token| token.expose().to_owned()).unwrap_or_default();
 
@@ -76,9 +88,7 @@ async fn tokens_that_are_none_are_refused_everywhere() -> Result<()> {
     ];
     let mut bad = vec![String::new(), "Bearer".to_owned(), "Basic eDp5".to_owned(), "Bearer abk_nothing".to_owned()];
     bad.push(format!("Bearer {}", secret(&revoked.token)));
-    if let Ok(expired) = &expired {
-        bad.push(format!("Bearer {}", secret(&expired.token)));
-    }
+    bad.push(format!("Bearer {}", expired.secret.expose_secret()));
     for (url, method, path) in &urls {
         for authorization in &bad {
             let mut request = Request::new(method, *path).json(&json!({}));
