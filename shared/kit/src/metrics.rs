@@ -73,6 +73,11 @@ pub struct Metrics {
     pub waiters: Gauge,
     /// Watchdogs by what happened to them: `armed`, `acknowledged`, `expired`, `raced`.
     pub watchdogs: Family<OutcomeLabel, Counter>,
+    /// Calls over MCP that their client cancelled: `ended`, or `unknown` where there was nothing to end (some clients
+    /// cancel what was answered).
+    pub mcp_cancels: Family<OutcomeLabel, Counter>,
+    /// Streams that MCP clients came back to.
+    pub mcp_resumes: Counter,
     /// Sessions taken over from a lapsed owner.
     pub takeovers: Counter,
     /// Lapsed or overdue work that reconciliation settled, by outcome.
@@ -129,6 +134,8 @@ impl Metrics {
             deliveries: add(&mut r, "deliveries", "Deliveries that were settled", Family::default()),
             waiters: add(&mut r, "waiters", "Waiters in memory", Gauge::default()),
             watchdogs: add(&mut r, "watchdogs", "Watchdogs by what happened to them", Family::default()),
+            mcp_cancels: add(&mut r, "mcp_cancels", "Calls over MCP that were cancelled", Family::default()),
+            mcp_resumes: add(&mut r, "mcp_resumes", "Streams that MCP clients came back to", Counter::default()),
             takeovers: add(&mut r, "takeovers", "Sessions taken over from a lapsed owner", Counter::default()),
             reconciled: add(&mut r, "reconciled", "Lapsed or overdue work that was settled", Family::default()),
             dispatches: add(&mut r, "dispatches", "Prompts dispatched", Family::default()),

@@ -312,6 +312,34 @@ impl Store {
         Ok(row.map(|row| (row.session_id.into(), row.workspace_id.into())))
     }
 
+    /// Keeps what the MCP client that uses an agent token calls itself. MCP says it once, and calls come to any instance
+    /// at any time after that.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn note_agent_client(&self, id: TokenId, client: &str) -> Result<(), StoreError> {
+        sqlx::query!(
+            "update tokens set client_name = $2
+             where id = $1 and kind = 'agent' and client_name is distinct from $2",
+            id.0,
+            client
+        )
+        .execute(&self.pool)
+        .await?;
+        Ok(())
+    }
+
+    /// What the MCP client that uses an agent token called itself last.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn agent_client(&self, id: TokenId) -> Result<Option<String>, StoreError> {
+        let client = sqlx::query_scalar!("select client_name from tokens where id = $1 and kind = 'agent'", id.0)
+            .fetch_optional(&self.pool)
+            .await?;
+        Ok(client.flatten())
+    }
+
     /// Revokes one agent token (what a command that minted one for itself does at its end).
     ///
     /// # Errors

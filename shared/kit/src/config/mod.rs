@@ -1,10 +1,12 @@
 //! Configuration: environment variables that are also flags, checked before anything starts.
 
 mod agents;
+mod clients;
 mod service;
 mod times;
 
 pub use agents::{AgentProfile, AgentProfiles};
+pub use clients::ClientLimits;
 pub use service::{LogFormat, ServiceArgs, without_credentials};
 pub use times::Times;
 

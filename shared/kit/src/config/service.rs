@@ -1,6 +1,6 @@
 //! The arguments that all services share.
 
-use super::{AgentProfiles, ConfigError, Times};
+use super::{AgentProfiles, ClientLimits, ConfigError, Times};
 use secrecy::{ExposeSecret as _, SecretString};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -54,6 +54,14 @@ pub struct ServiceArgs {
     /// The file of agent profiles; the profiles `mailbox` and `demo` when absent.
     #[arg(long, env = "ASKBACK_AGENTS")]
     pub agents: Option<PathBuf>,
+
+    /// MCP clients that end a tool call after a fixed time, as `name=seconds,…`: their calls return before it.
+    #[arg(
+        long,
+        env = "ASKBACK_CLIENT_LIMITS",
+        default_value = "codex-acp=120,codex=300,goose=300,gemini=600,qwen=600"
+    )]
+    pub client_limits: ClientLimits,
 
     /// How log lines look.
     #[arg(long, env = "ASKBACK_LOG_FORMAT", value_enum, default_value = "auto")]
@@ -186,6 +194,11 @@ mod tests {
         let why = args.validate().expect_err("there is no token").to_string();
         assert!(why.contains("ASKBACK_INTERNAL_TOKEN"), "{why}");
         parse(&["--internal-token", "s3cret"]).expect("it parses").validate().expect("it starts");
+    }
+
+    #[test]
+    fn clients_that_are_known_without_being_configured_are_the_default_of_the_flag() {
+        assert_eq!(parse(&[]).expect("it has a default").client_limits, ClientLimits::default());
     }
 
     #[test]
