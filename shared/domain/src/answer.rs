@@ -18,6 +18,7 @@ pub const REJECT_REASON_MAX_CHARS: usize = 2_000;
 
 /// A response as a person sends it. A field may be left out, but not be `null`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RespondInput {
     /// One entry for each pending question; none for a skip.
@@ -33,6 +34,7 @@ pub struct RespondInput {
 
 /// What a person says to one question. Neither option nor text means "no answer to this one".
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AnswerInput {
     /// The question.

@@ -55,6 +55,7 @@ pub struct AskInput {
 
 /// One question of an ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct QuestionInput {
     /// The question itself.
@@ -75,6 +76,7 @@ pub struct QuestionInput {
 
 /// One option of a question.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OptionInput {
     /// What a person chooses by.

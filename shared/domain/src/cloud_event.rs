@@ -76,6 +76,7 @@ pub struct PlacedEvent {
 
 /// An event in the CloudEvents 1.0 JSON format, with the extension attributes of the contract.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct CloudEvent {
     /// `1.0`.
     pub specversion: String,

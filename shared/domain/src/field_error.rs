@@ -10,6 +10,7 @@ const FAULTS_MAX: usize = 1_000;
 
 /// One fault of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct FieldError {
     /// Where: a JSON pointer (RFC 6901) into the request's body; empty for the whole body.
     pub pointer: String,

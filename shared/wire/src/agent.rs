@@ -15,6 +15,7 @@ pub const ASK_WAIT_MAX_MS: u32 = 7_200_000;
 
 /// `POST /agent/v1/attach`; answered with [`Attached`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Attach {
     /// The execution to go on with; absent begins a new one and ends the earlier.
@@ -27,6 +28,7 @@ pub struct Attach {
 
 /// The execution an agent now is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Attached {
     /// Its session.
     pub session_id: SessionId,
@@ -40,6 +42,7 @@ pub struct Attached {
 
 /// Parameters of `GET /agent/v1/prompts/next`; answered with a [`Prompt`] or 204.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NextPrompt {
     /// The execution that asks; only the newest is served.
@@ -51,6 +54,7 @@ pub struct NextPrompt {
 
 /// A prompt for the agent: the same again until it is acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Prompt {
     /// Its turn.
     pub turn_id: TurnId,
@@ -68,6 +72,7 @@ pub struct Prompt {
 
 /// `POST /agent/v1/prompts/{turn_id}/ack`; answered with 204.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AckPrompt {
     /// The execution that has the prompt.
@@ -76,6 +81,7 @@ pub struct AckPrompt {
 
 /// `POST /agent/v1/frames`; answered with [`FramesAccepted`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Frames {
     /// The execution they come from.
@@ -90,6 +96,7 @@ pub struct Frames {
 
 /// What became of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct FramesAccepted {
     /// The highest number stored.
     pub accepted: i64,
@@ -100,6 +107,7 @@ pub struct FramesAccepted {
 
 /// One thing an agent reports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Frame {
     /// Words for the person.
@@ -167,6 +175,7 @@ pub enum Frame {
 
 /// Whether a person is asked before a tool call runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FramePermission {
     /// No.
@@ -177,6 +186,7 @@ pub enum FramePermission {
 
 /// What an agent can say of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ToolUpdateStatus {
     /// It runs.
@@ -189,6 +199,7 @@ pub enum ToolUpdateStatus {
 
 /// Why an agent's turn is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// It is done.
@@ -201,6 +212,7 @@ pub enum StopReason {
 
 /// `POST /agent/v1/clarifications`; answered with a [`domain::object::AgentView`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Ask {
     /// The execution that asks.
@@ -239,6 +251,7 @@ impl Ask {
 
 /// Parameters of `GET /agent/v1/clarifications/{pending_id}`; answered with a [`domain::object::AgentView`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Wait {
     /// How long to hold the request, 0..[`ASK_WAIT_MAX_MS`].

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// `POST /internal/v1/deliver`: act on an open intent; answered with a [`DeliverReply`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Deliver {
     /// The claim whose response is to be delivered.
@@ -19,6 +20,7 @@ pub struct Deliver {
 
 /// What became of a delivery. Silence means none of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub enum DeliverReply {
     /// Confirmed in Postgres and released to the agent.
@@ -41,6 +43,7 @@ pub enum DeliverReply {
 
 /// Why a delivery found nothing to confirm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LostWhy {
     /// The claim was given back.
@@ -55,6 +58,7 @@ pub enum LostWhy {
 
 /// `POST /internal/v1/cancel`: take the waiter and commit `cancelled`; answered with a [`CancelReply`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Cancel {
     /// The bundle.
@@ -67,6 +71,7 @@ pub struct Cancel {
 
 /// What became of a cancel. Silence means that nothing is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub enum CancelReply {
     /// Committed, and the agent told.
@@ -83,6 +88,7 @@ pub enum CancelReply {
 
 /// `POST /internal/v1/wake`: look at a session again; answered with 204.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Wake {
     /// The session.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// `POST /api/v1/workspaces`; answered with a [`crate::queries::Workspace`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateWorkspace {
     /// What people call it.
@@ -16,6 +17,7 @@ pub struct CreateWorkspace {
 
 /// `PUT /api/v1/workspaces/{id}/members/{subject}`; answered with a [`Member`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PutMember {
     /// What the person may do.
@@ -24,6 +26,7 @@ pub struct PutMember {
 
 /// A person's place in a workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Member {
     /// The workspace.
     pub workspace_id: WorkspaceId,
@@ -35,6 +38,7 @@ pub struct Member {
 
 /// `POST /api/v1/tokens`; answered with a [`CreatedToken`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateToken {
     /// The name people will see as the actor.
@@ -50,6 +54,7 @@ pub struct CreateToken {
 
 /// A new API token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct CreatedToken {
     /// Its id, with which it is revoked.
     pub id: TokenId,
@@ -59,6 +64,7 @@ pub struct CreatedToken {
 
 /// `POST /api/v1/tasks`; answered with the task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateTask {
     /// Where.
@@ -75,6 +81,7 @@ pub struct CreateTask {
 
 /// `PATCH /api/v1/tasks/{id}`: what is absent stays as it is; answered with the task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PatchTask {
     /// A new title.
@@ -93,6 +100,7 @@ pub struct PatchTask {
 
 /// `POST /api/v1/tasks/{task_id}/task-sessions`; answered with a [`CreatedSession`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateSession {
     /// The agent profile to run.
@@ -104,6 +112,7 @@ pub struct CreateSession {
 
 /// A new session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct CreatedSession {
     /// The session.
     pub session: Session,
@@ -113,6 +122,7 @@ pub struct CreatedSession {
 
 /// `POST /api/v1/task-sessions/{id}/agent-tokens`; answered with a [`CreatedAgentToken`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateAgentToken {
     /// Whether the session's earlier tokens stay good.
@@ -122,6 +132,7 @@ pub struct CreateAgentToken {
 
 /// A new agent token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct CreatedAgentToken {
     /// Its id, with which `DELETE /api/v1/tokens/{id}` revokes it.
     pub id: TokenId,
@@ -135,6 +146,7 @@ pub use domain::answer::{AnswerInput, RespondInput as Respond};
 
 /// `POST /api/v1/clarification/{pending_id}/cancel` takes no body; this is its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct CancelOutcome {
     /// The bundle.
     pub pending_id: PendingId,
@@ -144,6 +156,7 @@ pub struct CancelOutcome {
 
 /// `POST /api/v1/task-sessions/{id}/end`; answered with the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EndSession {
     /// As what it ends.
@@ -152,6 +165,7 @@ pub struct EndSession {
 
 /// The body of a POST without fields: nothing, or `{}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Empty {}
 

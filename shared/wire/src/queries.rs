@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// Parameters of pages that follow a workspace (tokens, tasks).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WorkspacePage {
     /// One workspace; absent means every one the person may see.
@@ -25,6 +26,7 @@ pub struct WorkspacePage {
 
 /// Parameters of pages that have no others (turns).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PageQuery {
     /// How many at most.
@@ -38,6 +40,7 @@ pub struct PageQuery {
 /// Parameters of a session's messages: ascending, by position; both bounds exclusive. `before` alone is the page just
 /// before it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MessagesQuery {
     /// Only later ones.
@@ -56,6 +59,7 @@ pub struct MessagesQuery {
 
 /// Which bundles the inbox shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum InboxState {
     /// Those a person can answer now.
@@ -67,6 +71,7 @@ pub enum InboxState {
 
 /// Parameters of the inbox, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClarificationsQuery {
     /// One workspace; absent means every one the person may see.
@@ -85,6 +90,7 @@ pub struct ClarificationsQuery {
 
 /// A tenancy boundary, as the person who asks sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Workspace {
     /// Its id.
     pub id: WorkspaceId,
@@ -98,6 +104,7 @@ pub struct Workspace {
 
 /// `GET /api/v1/workspaces`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Workspaces {
     /// Every workspace the person may see.
     pub workspaces: Vec<Workspace>,
@@ -105,6 +112,7 @@ pub struct Workspaces {
 
 /// An API token, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Token {
     /// Its id.
     pub id: TokenId,
@@ -124,6 +132,7 @@ pub struct Token {
 
 /// `GET /api/v1/tokens`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Tokens {
     /// The page.
     pub tokens: Vec<Token>,
@@ -133,6 +142,7 @@ pub struct Tokens {
 
 /// `GET /api/v1/tasks`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Tasks {
     /// The page.
     pub tasks: Vec<Task>,
@@ -142,6 +152,7 @@ pub struct Tasks {
 
 /// `GET /api/v1/tasks/{task_id}/task-sessions`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Sessions {
     /// All of them.
     pub sessions: Vec<Session>,
@@ -151,6 +162,7 @@ pub struct Sessions {
 
 /// `GET /api/v1/task-sessions/{id}/turns`: visible turns, ascending.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Turns {
     /// The page.
     pub turns: Vec<Turn>,
@@ -162,6 +174,7 @@ pub struct Turns {
 
 /// `GET /api/v1/task-sessions/{id}/messages`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Messages {
     /// The page.
     pub messages: Vec<Message>,
@@ -171,6 +184,7 @@ pub struct Messages {
 
 /// `GET /api/v1/task-sessions/{id}/queue`: what no turn has taken yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Queue {
     /// The messages that wait, in the order they will go.
     pub items: Vec<QueuedMessage>,
@@ -180,6 +194,7 @@ pub struct Queue {
 
 /// `GET /api/v1/clarifications`: the inbox, oldest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Bundles {
     /// The page.
     pub bundles: Vec<Bundle>,
@@ -189,6 +204,7 @@ pub struct Bundles {
 
 /// Parameters of the event stream. What is named together has to lie within each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EventsQuery {
     /// One workspace; absent means every one the person may see.
@@ -210,6 +226,7 @@ pub struct EventsQuery {
 
 /// Parameters of the event log: those of the stream and how many.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EventLogQuery {
     /// One workspace; absent means every one the person may see.
@@ -234,6 +251,7 @@ pub struct EventLogQuery {
 
 /// `GET /api/v1/events/log`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct EventLog {
     /// The events, in order.
     pub events: Vec<CloudEvent>,

@@ -6,6 +6,7 @@ use std::fmt;
 /// A bearer token. Serialised as its text, never shown by `Debug`, and without `Display`, so that it cannot slip into
 /// a log line or an error.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Secret(String);
 

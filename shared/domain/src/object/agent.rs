@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 /// The complete result of `ask_person`: the same as text and as structured content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct AgentOutcome {
     /// What became of the question.
     pub outcome: AskOutcome,
@@ -24,6 +25,7 @@ pub struct AgentOutcome {
 
 /// The same for an agent that polls over HTTP.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct AgentView {
     /// The bundle.
     pub pending_id: PendingId,
@@ -41,6 +43,7 @@ pub struct AgentView {
 
 /// The answer to one question as the agent reads it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum AgentAnswer {
     /// A person chose or wrote something.
@@ -67,6 +70,7 @@ impl AgentAnswer {
 
 /// A chosen option, with the label so that the agent need not look it up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct ChosenOption {
     /// The option.
     pub option_id: String,

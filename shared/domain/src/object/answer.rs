@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The answer to one question. Neither option nor text means "no answer to this one".
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct AnswerEntry {
     /// The question.
     pub question_id: String,
@@ -20,6 +21,7 @@ pub struct AnswerEntry {
 
 /// Who did something.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Actor {
     /// The token's id, or the identity provider's subject.
     pub id: String,
@@ -29,6 +31,7 @@ pub struct Actor {
 
 /// A response to a bundle as it was recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Response {
     /// One entry a question, in question order; empty when rejected.
     pub answers: Vec<AnswerEntry>,
@@ -59,6 +62,7 @@ impl Response {
 
 /// The one response that won, and how it reached its agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Recorded {
     /// Answered or skipped.
     pub outcome: ResponseOutcome,
@@ -74,9 +78,11 @@ pub struct Recorded {
 ///
 /// The order of its fields is the order of comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct PendingActionRevision {
     /// The database's lineage; a decimal string outside, a number in comparisons.
     #[serde(with = "decimal")]
+    #[cfg_attr(feature = "openapi", schemars(with = "String"))]
     pub epoch: i64,
     /// Counts the changes within the session.
     pub sequence: i64,
@@ -84,6 +90,7 @@ pub struct PendingActionRevision {
 
 /// What the person gets whose response was accepted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct RespondOutcome {
     /// The bundle.
     pub pending_id: PendingId,

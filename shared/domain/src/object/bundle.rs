@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A question with its defaults filled in and its limits checked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Question {
     /// Unique within its bundle, `[a-z0-9_]{1,64}`.
     pub question_id: String,
@@ -36,6 +37,7 @@ impl Question {
 
 /// One option of a question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Choice {
     /// Unique within its question, `[a-z0-9_]{1,64}`.
     pub option_id: String,
@@ -47,6 +49,7 @@ pub struct Choice {
 
 /// Questions asked together, with all a person needs to answer them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Bundle {
     /// Its id.
     pub pending_id: PendingId,
@@ -80,6 +83,7 @@ pub struct Bundle {
 
 /// A question as a bundle shows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct BundleQuestion {
     /// Unique within the bundle.
     pub question_id: String,

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 /// A tool call of a turn, recorded before anything is shown, asked or run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Call {
     /// Its id, which stands in every path.
     pub id: CallId,

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 /// One row of visible history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Message {
     /// Its id.
     pub id: MessageId,
@@ -40,6 +41,7 @@ pub struct Message {
 ///
 /// Read back in this order: the first shape that fits. The shapes exclude each other by their required fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum MessageMetadata {
     /// A question (`clarification_request`).
@@ -66,6 +68,7 @@ impl Default for MessageMetadata {
 
 /// What a `clarification_request` message adds: its question and where that stands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct ClarificationMetadata {
     /// The bundle.
     pub pending_id: PendingId,
@@ -89,6 +92,7 @@ pub struct ClarificationMetadata {
 
 /// Who put a message into the queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Author {
     /// A person or an automation.
     pub kind: AuthorKind,
@@ -100,6 +104,7 @@ pub struct Author {
 
 /// A message that no turn has taken yet, or what became of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct QueuedMessage {
     /// Its id.
     pub id: QueuedId,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// One agent's conversation on a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Session {
     /// Its id.
     pub id: SessionId,
@@ -48,6 +49,7 @@ pub struct Session {
 
 /// The running turn of a session, in short.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct OpenTurn {
     /// Its id.
     pub id: TurnId,
@@ -59,6 +61,7 @@ pub struct OpenTurn {
 
 /// A dispatch of which it is unknown whether the agent has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct UnresolvedDispatch {
     /// The ambiguous turn.
     pub turn_id: TurnId,
@@ -70,6 +73,7 @@ pub struct UnresolvedDispatch {
 
 /// One prompt to the agent and all that follows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Turn {
     /// Its id.
     pub id: TurnId,
@@ -103,6 +107,7 @@ pub struct Turn {
 
 /// What the kind of a turn adds to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct TurnMetadata {
     /// A boot or resume record; absent otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A piece of work a person follows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Task {
     /// Its id.
     pub id: TaskId,
@@ -40,6 +41,7 @@ pub struct Task {
 
 /// What the sessions of a task do, in short.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct StatusSummary {
     /// Rises with each change.
     pub revision: i64,
@@ -61,6 +63,7 @@ pub struct StatusSummary {
 
 /// The primary session of a task, in short.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct PrimarySession {
     /// Its id.
     pub id: SessionId,

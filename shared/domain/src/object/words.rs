@@ -10,6 +10,7 @@ macro_rules! words {
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display, EnumString,
             EnumIter, IntoStaticStr,
         )]
+        #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
         #[serde(rename_all = "snake_case")]
         #[strum(serialize_all = "snake_case")]
         pub enum $name {

@@ -21,6 +21,7 @@ use strum::{Display, EnumIter, EnumString, IntoStaticStr};
     EnumIter,
     IntoStaticStr,
 )]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Code {
