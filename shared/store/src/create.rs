@@ -52,6 +52,9 @@ impl Store {
                 Err(Failure::Lost) => return Err(TransactError::Lost),
                 Err(Failure::Statement(error)) => {
                     failed += 1;
+                    if kind(&error) == Kind::Connection {
+                        self.doubt_connections();
+                    }
                     if !matches!(kind(&error), Kind::Raced | Kind::Connection) || failed == TRIES {
                         return Err(StoreError::from(error).into());
                     }

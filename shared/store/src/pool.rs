@@ -6,13 +6,16 @@ use crate::schema::{self, SchemaFit};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 use std::str::FromStr as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// A connection that was used this short a time ago is used again without asking whether it still works.
 const FRESH: Duration = Duration::from_secs(1);
+/// So long after a connection was found broken no other one is believed without asking: what broke one has probably
+/// broken all.
+const DOUBT: Duration = Duration::from_secs(5);
 
 /// How a process uses the database.
 #[derive(Clone, Debug)]
@@ -46,6 +49,7 @@ pub struct Store {
     pub(crate) settle_timeout: Duration,
     lineage: Arc<AtomicI64>,
     committed: watch::Sender<()>,
+    doubt: Arc<Doubt>,
 }
 
 impl Store {
@@ -66,13 +70,16 @@ impl Store {
         // What fails from here on is a goodbye to a connection that is not needed any more.
         let _ = first.close().await;
         let found = Arc::clone(&lineage);
+        let doubt = Arc::new(Doubt::default());
+        let doubted = Arc::clone(&doubt);
         let pool = PgPoolOptions::new()
             .max_connections(options.max_connections)
             .acquire_timeout(options.acquire_timeout)
             .test_before_acquire(false)
-            .before_acquire(|connection, meta| {
+            .before_acquire(move |connection, meta| {
+                let ask = meta.idle_for > FRESH || doubted.holds();
                 Box::pin(async move {
-                    if meta.idle_for > FRESH {
+                    if ask {
                         connection.ping().await?;
                     }
                     Ok(true)
@@ -83,7 +90,8 @@ impl Store {
                 Box::pin(async move { prepare(connection, &found).await })
             })
             .connect_lazy_with(connect.clone());
-        Ok(Self { pool, connect, settle_timeout: options.settle_timeout, lineage, committed: watch::Sender::new(()) })
+        let settle_timeout = options.settle_timeout;
+        Ok(Self { pool, connect, settle_timeout, lineage, committed: watch::Sender::new(()), doubt })
     }
 
     /// Whether Postgres answers.
@@ -117,6 +125,11 @@ impl Store {
         self.committed.subscribe()
     }
 
+    /// Says that a connection was found broken.
+    pub(crate) fn doubt_connections(&self) {
+        self.doubt.raise();
+    }
+
     pub(crate) fn tell_commit(&self) {
         self.committed.send_replace(());
     }
@@ -124,6 +137,25 @@ impl Store {
     /// Closes all connections, after the calls that use them.
     pub async fn close(&self) {
         self.pool.close().await;
+    }
+}
+
+/// Until when connections are not believed.
+#[derive(Debug, Default)]
+struct Doubt(Mutex<Option<Instant>>);
+
+impl Doubt {
+    fn raise(&self) {
+        *self.until() = Some(Instant::now() + DOUBT);
+    }
+
+    fn holds(&self) -> bool {
+        self.until().is_some_and(|until| Instant::now() < until)
+    }
+
+    fn until(&self) -> MutexGuard<'_, Option<Instant>> {
+        // A moment is whole whoever panicked while writing it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

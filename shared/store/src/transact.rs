@@ -129,6 +129,9 @@ impl Store {
                 }
                 Err(Failure::Statement(error)) => {
                     failed += 1;
+                    if kind(&error) == Kind::Connection {
+                        self.doubt_connections();
+                    }
                     let again = matches!(kind(&error), Kind::Raced | Kind::Connection)
                         && !matches!(error, sqlx::Error::PoolTimedOut);
                     if !again || failed == FAILED_TRIES {

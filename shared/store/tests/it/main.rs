@@ -4,6 +4,8 @@ mod checks;
 mod commits;
 mod common;
 mod flow;
+mod instances;
 mod plans;
 mod proxy;
 mod races;
+mod reads;
