@@ -23,12 +23,27 @@ pub struct Parts {
     pub metrics: Metrics,
     /// The end of the process, which ends streams as well.
     pub shutdown: Shutdown,
-    /// How long a reader of a stream may take no bytes before it is cut off.
+    /// The times of event streams.
+    pub stream_times: StreamTimes,
+}
+
+/// The times of event streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamTimes {
+    /// How often a comment shows that the connection is alive.
+    pub keep_alive: Duration,
+    /// How often it is checked that the person may still see what they asked for.
+    pub recheck: Duration,
+    /// How long a reader may take no bytes before it is cut off.
     pub stall: Duration,
 }
 
-/// How long a reader of a stream may take no bytes, where nothing else is said.
-pub const STALL: Duration = Duration::from_secs(20);
+impl Default for StreamTimes {
+    fn default() -> Self {
+        let [keep_alive, recheck, stall] = [15, 30, 20].map(Duration::from_secs);
+        Self { keep_alive, recheck, stall }
+    }
+}
 
 /// What every query has at hand. Cheap to clone.
 #[derive(Clone, Debug)]

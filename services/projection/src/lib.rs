@@ -11,6 +11,6 @@ mod service;
 mod streams;
 mod views;
 
-pub use app::{App, Parts, STALL};
+pub use app::{App, Parts, StreamTimes};
 pub use queries::router;
 pub use service::{SERVICE, run};

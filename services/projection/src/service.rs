@@ -1,6 +1,6 @@
 //! The service as a process of its own.
 
-use crate::app::{App, Parts, STALL};
+use crate::app::{App, Parts, StreamTimes};
 use crate::queries::router;
 use anyhow::Context as _;
 use events::{Hints, HintsStatus};
@@ -30,7 +30,13 @@ pub async fn run(args: ServiceArgs, shutdown: Shutdown) -> anyhow::Result<()> {
     let hints = Hints::connect(args.nats_url.expose_secret()).await?;
     let health = health(&store, hints.clone(), shutdown.clone());
     let metrics = Metrics::new();
-    let parts = Parts { store, hints: Some(hints), metrics: metrics.clone(), shutdown: shutdown.clone(), stall: STALL };
+    let parts = Parts {
+        store,
+        hints: Some(hints),
+        metrics: metrics.clone(),
+        shutdown: shutdown.clone(),
+        stream_times: StreamTimes::default(),
+    };
     let server = Server { service: SERVICE, metrics, health, shutdown: shutdown.clone() };
     let serving = serve(listener, router(App::new(parts)), server);
     tokio::pin!(serving);

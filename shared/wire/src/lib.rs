@@ -7,6 +7,8 @@
 pub mod agent;
 pub mod client;
 pub mod internal;
+#[cfg(feature = "openapi")]
+pub mod openapi;
 pub mod people;
 pub mod problem;
 pub mod queries;

@@ -10,13 +10,12 @@ mod tail;
 
 pub(crate) use stream::{Opening, open};
 
-use crate::app::Parts;
+use crate::app::{Parts, StreamTimes};
 use frame::Frame;
 use kit::metrics::Metrics;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 use store::Store;
 use tail::Tail;
 use tokio::sync::broadcast;
@@ -31,7 +30,7 @@ pub(crate) struct Streams {
     store: Store,
     metrics: Metrics,
     closing: CancellationToken,
-    stall: Duration,
+    times: StreamTimes,
     tail: broadcast::Sender<Arc<Frame>>,
     held: Arc<Mutex<HashMap<String, usize>>>,
 }
@@ -47,14 +46,14 @@ pub(crate) struct Held {
 impl Streams {
     /// Starts to follow the table.
     pub(crate) fn start(parts: Parts) -> Self {
-        let Parts { store, hints, metrics, shutdown, stall } = parts;
+        let Parts { store, hints, metrics, shutdown, stream_times: times } = parts;
         let closing = shutdown.closing();
         let (tail, task) = Tail::new(store.clone(), hints);
         let stopping = closing.clone();
         shutdown.tasks().spawn(async move {
             stopping.run_until_cancelled(task.run()).await;
         });
-        Self { store, metrics, closing, stall, tail, held: Arc::default() }
+        Self { store, metrics, closing, times, tail, held: Arc::default() }
     }
 
     /// Takes a place for a stream of `person`; `None` if they hold too many.

@@ -16,12 +16,11 @@ use tokio::sync::broadcast::{self, error::RecvError, error::TryRecvError};
 use tokio::time::{Instant, sleep_until};
 use wire::queries::EventsQuery;
 
-/// How often a comment shows that the connection is alive.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How often it is checked that the person may still see what they asked for.
-const RECHECK: Duration = Duration::from_secs(30);
-/// Events that are read from the table, or sent, at once.
-const BATCH: u32 = 200;
+/// Events that are read from the table at once.
+const BATCH: u32 = 25;
+/// Bytes after which no further event is put together with those before: a stream holds no more in memory than this and
+/// one event.
+const CHUNK: usize = 256 << 10;
 /// The first bytes: they show that the stream is open, and how soon to come back when it breaks.
 const HELLO: &str = "retry: 1000\n\n";
 
@@ -87,8 +86,8 @@ pub(crate) fn open(
         place: opening.after,
         greeted: false,
         given: None,
-        recheck: now + RECHECK,
-        keep_alive: now + KEEP_ALIVE,
+        recheck: now + streams.times.recheck,
+        keep_alive: now + streams.times.keep_alive,
         end: None,
         streams,
         opening,
@@ -97,7 +96,7 @@ pub(crate) fn open(
         let bytes = Box::pin(state.next()).await?;
         let now = Instant::now();
         state.given = Some(now);
-        state.keep_alive = now + KEEP_ALIVE;
+        state.keep_alive = now + state.streams.times.keep_alive;
         Some((Ok(bytes), state))
     })
 }
@@ -111,7 +110,7 @@ impl State {
         if !std::mem::replace(&mut self.greeted, true) {
             return Some(Bytes::from_static(HELLO.as_bytes()));
         }
-        if self.given.is_some_and(|given| given.elapsed() > self.streams.stall) {
+        if self.given.is_some_and(|given| given.elapsed() > self.streams.times.stall) {
             return self.finish(End::Lagged);
         }
         loop {
@@ -148,14 +147,19 @@ impl State {
                 return Got::Away;
             }
         };
-        self.seen = page.upto;
-        if page.upto >= page.head {
-            self.live = Some(live);
-        }
         let mut bytes = BytesMut::new();
         for event in page.events {
             self.place = event.place;
             bytes.extend_from_slice(&render(event));
+            if bytes.len() >= CHUNK {
+                // The rest is read again once these are gone.
+                self.seen = self.place.position;
+                return Got::of(bytes);
+            }
+        }
+        self.seen = page.upto;
+        if page.upto >= page.head {
+            self.live = Some(live);
         }
         Got::of(bytes)
     }
@@ -183,11 +187,9 @@ impl State {
             }
         };
         let mut bytes = BytesMut::new();
-        let mut taken = 0;
         while let Some(frame) = next.take() {
             self.give(&frame, &mut bytes);
-            taken += 1;
-            if taken < BATCH {
+            if bytes.len() < CHUNK {
                 next = match live.try_recv() {
                     Ok(frame) => Some(frame),
                     Err(TryRecvError::Empty | TryRecvError::Closed) => None,
@@ -213,7 +215,7 @@ impl State {
 
     /// Checks the token, the role and what is asked for again. A database that is away is no reason to end.
     async fn still_allowed(&mut self) -> bool {
-        self.recheck = Instant::now() + RECHECK;
+        self.recheck = Instant::now() + self.streams.times.recheck;
         let Opening { query, headers, .. } = &self.opening;
         match crate::queries::filter_of(&self.streams.store, headers, query).await {
             Ok(filter) => {

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 /// Events that are kept in memory for streams. A stream that is further behind reads the table.
 const KEPT: usize = 1_024;
 /// Events that one read takes.
-const BATCH: u32 = 500;
+const BATCH: u32 = 200;
 /// How long after an event others are looked for more often.
 const LIVELY: Duration = Duration::from_secs(1);
 /// The poll while it is lively.

@@ -86,8 +86,6 @@ async fn paths_of_others_and_of_later_releases_say_so() {
     let world = World::new().await;
     for (path, words) in [
         ("/api/v1/boot", "later"),
-        ("/api/v1/events", "later"),
-        ("/api/v1/events/log", "later"),
         ("/api/v1/ws", "later"),
         ("/api/v1/dispatches/unresolved", "later"),
         ("/agent/v1/prompts/next", "orchestrator"),

@@ -19,17 +19,24 @@ use kit::idgen::IdGen;
 use kit::metrics::Metrics;
 use kit::serve::{Server, finish};
 use kit::shutdown::Shutdown;
+use projection::StreamTimes;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use std::time::Duration;
 use store::{
     InstanceRole, NewAgentToken, NewTask, NewToken, Options, Scope, SessionExtras, Store, StoreOptions, TaskWrite,
 };
+use tokio::net::TcpListener;
 use tower::ServiceExt as _;
+use wire::Client;
 
 const GRACE: Duration = Duration::from_secs(60);
-/// How long a reader of a stream may take no bytes.
-const STALL: Duration = Duration::from_secs(2);
+/// Short, so that tests of them are.
+pub(crate) const STREAM_TIMES: StreamTimes = StreamTimes {
+    keep_alive: Duration::from_millis(200),
+    recheck: Duration::from_millis(300),
+    stall: Duration::from_millis(700),
+};
 const LEASE: Duration = Duration::from_secs(600);
 
 pub(crate) struct World {
@@ -38,6 +45,7 @@ pub(crate) struct World {
     owner: Epoch,
     /// Admin of every workspace.
     pub(crate) admin: SecretString,
+    pub(crate) shutdown: Shutdown,
     _db: TestDb,
 }
 
@@ -58,11 +66,11 @@ impl World {
             hints: None,
             metrics: metrics.clone(),
             shutdown: shutdown.clone(),
-            stall: STALL,
+            stream_times: STREAM_TIMES,
         };
-        let server = Server { service: projection::SERVICE, metrics, health, shutdown };
+        let server = Server { service: projection::SERVICE, metrics, health, shutdown: shutdown.clone() };
         let router = finish(projection::router(projection::App::new(parts)), &server);
-        let mut world = Self { store, router, owner, admin: SecretString::from(""), _db: db };
+        let mut world = Self { store, router, owner, admin: SecretString::from(""), shutdown, _db: db };
         world.admin = world.token("root", Role::Admin, None).await;
         world
     }
@@ -191,6 +199,19 @@ impl World {
     async fn give<C: Command<Reply: Send> + Sync>(&self, session: SessionId, command: &C) -> C::Reply {
         let accepted = self.store.transact(session, command, Options::new(IdGen.ids())).await;
         accepted.expect("the command is accepted").reply
+    }
+
+    /// Gives all events that were committed their positions.
+    pub(crate) async fn place_events(&self) {
+        while self.store.sequence(500).await.expect("the database answers").is_none_or(|done| done.count > 0) {}
+    }
+
+    /// Serves the router on a port of its own and gives a client of it.
+    pub(crate) async fn client(&self, token: &SecretString) -> Client {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+        tokio::spawn(axum::serve(listener, self.router.clone()).into_future());
+        Client::new(&url, Some(&wire::Secret::new(token.expose_secret()))).expect("a client")
     }
 
     /// Asks as the holder of `token`.

@@ -6,7 +6,8 @@ use crate::tx::Tx;
 
 /// A plan that was made while a day's partition was empty reads it whole, for every row, when it is full. No plan but one
 /// by index is good here, whatever the statistics say.
-const BY_INDEX: &str = "set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off";
+const BY_INDEX: &str =
+    "set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off";
 
 /// What one round of the sequencer did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,6 +32,8 @@ pub enum Streamed {
 pub struct EventStream {
     response: Response,
     buffer: Vec<u8>,
+    /// No part ends before here.
+    searched: usize,
 }
 
 /// Both fail with what the server decided ([`ClientError::Problem`]) or with what kept it from answering.
@@ -51,7 +53,7 @@ impl Client {
         let opened = timeout(SILENCE, request.header(header::ACCEPT, "text/event-stream").send()).await;
         let response = opened.map_err(|_| silent())?.map_err(ClientError::transport)?;
         if response.status() == StatusCode::OK {
-            return Ok(EventStream { response, buffer: Vec::new() });
+            return Ok(EventStream { response, buffer: Vec::new(), searched: 0 });
         }
         let (status, headers) = (response.status(), response.headers().clone());
         let body = response.bytes().await.map_err(ClientError::transport)?;
@@ -84,8 +86,13 @@ impl EventStream {
 
     /// Takes what stands before the next blank line, if it is there whole.
     fn part(&mut self) -> Option<Vec<u8>> {
-        let end = self.buffer.windows(2).position(|pair| pair == b"\n\n")?;
-        let rest = self.buffer.split_off(end + 2);
+        let Some(end) = self.buffer[self.searched..].windows(2).position(|pair| pair == b"\n\n") else {
+            // The last byte may be the first of the two.
+            self.searched = self.buffer.len().saturating_sub(1);
+            return None;
+        };
+        let rest = self.buffer.split_off(self.searched + end + 2);
+        self.searched = 0;
         Some(std::mem::replace(&mut self.buffer, rest))
     }
 }

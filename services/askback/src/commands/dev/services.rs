@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use axum::Router;
 use events::{Broker, Hints, HintsStatus};
 use kit::auth::InternalToken;
-use kit::config::{AgentProfiles, Times};
+use kit::config::{AgentProfiles, ClientLimits, Times};
 use kit::health::{Check, Health, Version};
 use kit::idgen::IdGen;
 use kit::metrics::Metrics;
@@ -33,6 +33,7 @@ pub(super) struct Settings {
     /// Where all of them are reached.
     pub(super) url: String,
     pub(super) times: Times,
+    pub(super) client_limits: ClientLimits,
     pub(super) profiles: AgentProfiles,
     /// Where the demo agent writes what it receives.
     pub(super) demo_sink: DemoSink,
@@ -60,6 +61,7 @@ impl Services {
             store: settings.store.clone(),
             hints: Some(hints.clone()),
             times: settings.times,
+            client_limits: settings.client_limits.clone(),
             metrics: metrics.clone(),
             internal_token: internal_token.clone(),
             // Names never change: a start takes over at once what its predecessor held, however that ended.
@@ -85,7 +87,7 @@ impl Services {
                 hints: Some(hints.clone()),
                 metrics: metrics.clone(),
                 shutdown: shutdown.clone(),
-                stall: projection::STALL,
+                stream_times: projection::StreamTimes::default(),
             })))
             .merge(orchestrator.router());
         let server = Server { service: SERVICE, metrics, health: health.clone(), shutdown: shutdown.clone() };
