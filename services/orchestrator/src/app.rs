@@ -2,6 +2,7 @@
 
 use crate::executions::Executions;
 use crate::forward::Forwarder;
+use crate::mcp::{self, Mcp};
 use crate::notifier::DeliveryNotifier;
 use crate::ownership::OwnedSessions;
 use crate::resolver::Resolver;
@@ -16,7 +17,7 @@ use axum::Router;
 use domain::ids::{ClaimId, SessionId};
 use events::Hints;
 use kit::auth::InternalToken;
-use kit::config::Times;
+use kit::config::{ClientLimits, Times};
 use kit::metrics::Metrics;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -40,6 +41,8 @@ pub struct Deps {
     pub hints: Option<Hints>,
     /// The times of the protocols.
     pub times: Times,
+    /// MCP clients that end a call after a fixed time.
+    pub client_limits: ClientLimits,
     /// The instruments.
     pub metrics: Metrics,
     /// The secret of internal calls.
@@ -69,6 +72,7 @@ pub struct Orchestrator {
     pub(crate) owned: OwnedSessions,
     pub(crate) runtimes: Runtimes,
     pub(crate) forwarder: Forwarder,
+    pub(crate) mcp: Mcp,
     pub(crate) work: work::Work,
     /// Sessions whose waiters could not be told for want of trust, or whose state is in doubt: to be looked at again.
     pub(crate) unsettled: Mutex<BTreeSet<SessionId>>,
@@ -81,7 +85,7 @@ pub struct Orchestrator {
     pub(crate) lease_end: CancellationToken,
     /// Whether the epoch has been given up.
     released: watch::Sender<bool>,
-    ready: watch::Sender<bool>,
+    pub(crate) ready: watch::Sender<bool>,
     internal_token: InternalToken,
 }
 
@@ -98,8 +102,9 @@ impl Orchestrator {
     /// # Errors
     /// The database does not take the registration, or the HTTP client of forwarded calls cannot be made.
     pub async fn start(deps: Deps) -> anyhow::Result<Arc<Self>> {
-        let Deps { store, hints, times, metrics, internal_token, name, url, tasks, demo_sink } = deps;
+        let Deps { store, hints, times, client_limits, metrics, internal_token, name, url, tasks, demo_sink } = deps;
         let forwarder = Forwarder::new(&url).context("the HTTP client of forwarded calls")?;
+        let mcp = Mcp::new(&url, client_limits);
         let registration = Registration::new(store.instance_connection(), name, url, times.lease, times.trust);
         let first = registration.register().await.context("register the instance")?;
         tracing::info!(epoch = first.epoch.0, "registered");
@@ -112,6 +117,7 @@ impl Orchestrator {
             tenure: Tenure::new(first),
             watched: Watched::default(),
             executions: Executions::default(),
+            mcp,
             owned: OwnedSessions::default(),
             work: work::Work::default(),
             unsettled: Mutex::default(),
@@ -157,7 +163,7 @@ impl Orchestrator {
 
     /// The routes of agents and of other services, without health and metrics.
     pub fn router(self: &Arc<Self>) -> Router {
-        agent_api::router(self).merge(internal_api::router(self, self.internal_token.clone()))
+        agent_api::router(self).merge(mcp::router(self)).merge(internal_api::router(self, self.internal_token.clone()))
     }
 
     /// Completes when the predecessor's sessions have been taken over and what it left has been settled.
@@ -170,6 +176,12 @@ impl Orchestrator {
     #[must_use]
     pub fn is_ready(&self) -> bool {
         *self.ready.borrow()
+    }
+
+    /// Whether the instance is ready, and each change of that: a fenced one is not until it has begun a new term.
+    #[must_use]
+    pub fn readiness(&self) -> watch::Receiver<bool> {
+        self.ready.subscribe()
     }
 
     /// Looks at a session at once, as after a wake-up call: for services that live in the same process.

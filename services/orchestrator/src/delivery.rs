@@ -10,7 +10,7 @@ use crate::transact::{With, problem};
 use crate::waiters::{Take, Taken};
 use domain::bundle::is_attended;
 use domain::ids::{ClaimId, Epoch, PendingId, SessionId};
-use domain::session::decide::{Cancel, Confirm, ConfirmReply, Lost};
+use domain::session::decide::{Acknowledge, Cancel, Confirm, ConfirmReply, Lost};
 use domain::session::rows::IntentStatus;
 use domain::session::{Needs, Rejection};
 use faults::{CrashPoint, crash_point};
@@ -203,6 +203,20 @@ impl Orchestrator {
         }
         self.follow(view);
         Ok(CancelReply::Cancelled)
+    }
+
+    /// Records, in the background, that an answer was written whole to an agent whose next request would not show that
+    /// it has it.
+    pub(crate) fn acknowledge_written(self: &Arc<Self>, session: SessionId, claim: ClaimId) {
+        let app = self.clone();
+        self.tasks.spawn(async move {
+            let command = Acknowledge { claim_id: claim, grace: app.times.grace };
+            let deadline = Instant::now() + app.times.restore;
+            if let Err(why) = app.perform(session, command, With::nothing(), &[claim], deadline).await {
+                // It stays open: the agent may be told once more, which is the safe side.
+                tracing::warn!(%claim, %why, "a written answer is not recorded as acknowledged");
+            }
+        });
     }
 
     /// Acts on an open intent in the background, unless that is being done.

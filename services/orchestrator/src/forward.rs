@@ -10,9 +10,11 @@ use store::Owner;
 pub(crate) const FORWARDED_EPOCH: HeaderName = HeaderName::from_static("askback-forwarded-epoch");
 
 /// Headers that go with a forwarded request.
-const PASSED_ON: [HeaderName; 4] = [
+const PASSED_ON: [HeaderName; 6] = [
     header::AUTHORIZATION,
     header::CONTENT_TYPE,
+    HeaderName::from_static("last-event-id"),
+    HeaderName::from_static("mcp-protocol-version"),
     HeaderName::from_static("traceparent"),
     HeaderName::from_static("x-request-id"),
 ];
@@ -51,8 +53,8 @@ impl Forwarder {
         builder.build().map(Self)
     }
 
-    /// Sends a request to the owner of its session and gives back what that answers.
-    pub(crate) async fn send(&self, owner: &Owner, outgoing: Outgoing) -> Result<Response, reqwest::Error> {
+    /// Sends a request to the owner of its session. Its answer may have just begun.
+    pub(crate) async fn open(&self, owner: &Owner, outgoing: Outgoing) -> Result<reqwest::Response, reqwest::Error> {
         let Outgoing { method, uri, headers, body } = outgoing;
         let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
         let url = format!("{}{path}", owner.url.trim_end_matches('/'));
@@ -62,7 +64,12 @@ impl Forwarder {
                 request = request.header(name, value);
             }
         }
-        let answer = request.send().await?;
+        request.send().await
+    }
+
+    /// Sends a request to the owner of its session and gives back what that answers.
+    pub(crate) async fn send(&self, owner: &Owner, outgoing: Outgoing) -> Result<Response, reqwest::Error> {
+        let answer = self.open(owner, outgoing).await?;
         let (status, headers) = (answer.status(), answer.headers().clone());
         let body = answer.bytes().await?;
         let mut response = Response::new(Body::from(body));

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | `term`, `keeper` | the epoch, the lease, trust in it; what a fence ends |
 //! | `ownership`, `takeover`, `forward` | who serves a session |
-//! | `agent_api`, `asking` | the HTTP agent API; asking and waiting |
+//! | `agent_api`, `mcp`, `asking` | the HTTP agent API, MCP; asking and waiting |
 //! | `waiters`, `watched`, `executions` | who waits, whose news matter, when agents were last seen |
 //! | `internal_api`, `delivery`, `resolver`, `notifier`, `watchdog` | a claimed answer on its way to the agent |
 //! | `work`, `looks`, `losses`, `settle` | the loops: due work, looking again, lost waiters, overdue claims |
@@ -26,6 +26,7 @@ mod internal_api;
 mod keeper;
 mod looks;
 mod losses;
+mod mcp;
 mod notifier;
 mod ownership;
 mod resolver;

@@ -101,6 +101,20 @@ impl Resolver {
         Some(Answer { view: shown, acknowledge })
     }
 
+    /// What one caller is told that comes after the outcome: the same as a release. `None` while there is nothing to
+    /// tell, or while this instance is not sure of its lease.
+    pub(crate) fn release_to_one(&self, term: &Term, view: &View, pending: PendingId) -> Option<Release> {
+        let release = release_of(view, pending)?;
+        self.announce(view, pending);
+        if !term.trust.holds() {
+            return None;
+        }
+        if let Some(delivery) = open_delivery(view, pending) {
+            self.notifier.released(view.session.id, delivery.claim_id);
+        }
+        Some(release)
+    }
+
     fn announce(&self, view: &View, pending: PendingId) {
         if let Some(delivery) = open_delivery(view, pending) {
             self.notifier.primary_answer_confirmed(confirmed_answer(view, delivery));
@@ -145,6 +159,11 @@ pub(crate) fn release_of(view: &View, pending: PendingId) -> Option<Release> {
 pub(crate) fn no_response(view: &View, pending: PendingId) -> Release {
     release_of(view, pending)
         .unwrap_or_else(|| ended(pending, BundleState::ActiveDetached, WaitEnd::NoResponse { can_wait_again: true }))
+}
+
+/// What a caller is told whose call ends before anybody has answered, and who may call again.
+pub(crate) fn wait_again(pending: PendingId) -> AgentOutcome {
+    ended(pending, BundleState::ActiveDetached, WaitEnd::NoResponse { can_wait_again: true }).outcome
 }
 
 /// What waiters are told whose session is gone.

@@ -47,6 +47,7 @@ pub async fn run(args: ServiceArgs, shutdown: Shutdown) -> anyhow::Result<()> {
         store,
         hints: Some(hints),
         times: args.times,
+        client_limits: args.client_limits.clone(),
         metrics: metrics.clone(),
         internal_token: InternalToken::new(args.internal_token()?.clone()),
         name: args.instance_name(SERVICE),
@@ -57,11 +58,14 @@ pub async fn run(args: ServiceArgs, shutdown: Shutdown) -> anyhow::Result<()> {
     let orchestrator = Orchestrator::start(deps).await?;
     start_event_pump(pump, shutdown.tasks(), &shutdown.closing());
     shutdown.tasks().spawn({
-        let (orchestrator, health, closing) = (orchestrator.clone(), health.clone(), shutdown.closing());
+        let (mut readiness, health, closing) = (orchestrator.readiness(), health.clone(), shutdown.closing());
         async move {
-            tokio::select! {
-                () = orchestrator.ready() => health.set(Check::Reconciled, true),
-                () = closing.cancelled() => {}
+            loop {
+                health.set(Check::Reconciled, *readiness.borrow_and_update());
+                tokio::select! {
+                    changed = readiness.changed() => if changed.is_err() { return },
+                    () = closing.cancelled() => return,
+                }
             }
         }
     });

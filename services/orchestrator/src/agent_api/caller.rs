@@ -51,7 +51,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 pub(super) async fn to_owner(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let arrival = Instant::now();
     let session = match authenticate(&app, request.headers()).await {
-        Ok(session) => session,
+        Ok(agent) => agent.session,
         Err(problem) => return problem.into_response(),
     };
     let placed = match meant_for(request.headers()) {
@@ -72,11 +72,12 @@ pub(super) async fn to_owner(State(app): State<App>, mut request: Request, next:
     }
 }
 
-async fn authenticate(app: &App, headers: &HeaderMap) -> Result<SessionId, Problem> {
+/// Who holds the token of a request. While the database is away the request is held for a moment.
+pub(crate) async fn authenticate(app: &App, headers: &HeaderMap) -> Result<access::Agent, Problem> {
     let deadline = super::patience(app);
     loop {
         match access::agent(&app.store, headers).await {
-            Ok(agent) => return Ok(agent.session),
+            Ok(agent) => return Ok(agent),
             Err(problem) if problem.code() == Code::TemporarilyUnavailable && Instant::now() < deadline => {
                 sleep(AGAIN).await;
             }
@@ -86,7 +87,7 @@ async fn authenticate(app: &App, headers: &HeaderMap) -> Result<SessionId, Probl
 }
 
 /// A forwarded request is answered here or nowhere: it is never forwarded twice.
-async fn forwarded_here(app: &App, session: SessionId, epoch: domain::ids::Epoch) -> Result<Term, Problem> {
+pub(crate) async fn forwarded_here(app: &App, session: SessionId, epoch: domain::ids::Epoch) -> Result<Term, Problem> {
     let elsewhere = || Problem::new(Code::TemporarilyUnavailable, "the session is passing to another instance");
     let term = app.tenure.trusted(super::patience(app)).await.ok_or_else(elsewhere)?;
     let owned = term.epoch == epoch && app.owns(&term, session).await.map_err(crate::transact::problem)?;

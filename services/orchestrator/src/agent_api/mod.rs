@@ -8,9 +8,10 @@ mod frames;
 mod next_prompt;
 mod poll;
 
+pub(crate) use caller::{authenticate, forwarded_here};
+
 use crate::app::Orchestrator;
 use crate::resolver::Answer;
-use crate::transact::With;
 use crate::written::Written;
 use axum::Router;
 use axum::body::Body;
@@ -20,7 +21,6 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use bytes::Bytes;
 use domain::ids::SessionId;
-use domain::session::decide::Acknowledge;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use std::sync::Arc;
@@ -70,17 +70,7 @@ fn respond(app: &App, session: SessionId, answer: Answer) -> Response {
         }
     };
     let app = app.clone();
-    let when_written = move || {
-        let tasks = app.tasks.clone();
-        tasks.spawn(async move {
-            let command = Acknowledge { claim_id: claim, grace: app.times.grace };
-            let deadline = Instant::now() + app.times.restore;
-            if let Err(why) = app.perform(session, command, With::nothing(), &[claim], deadline).await {
-                // It stays open: the agent may be told once more, which is the safe side.
-                tracing::warn!(%claim, %why, "a written answer is not recorded as acknowledged");
-            }
-        });
-    };
+    let when_written = move || app.acknowledge_written(session, claim);
     let mut response = Response::new(Body::new(Written::new(body, when_written)));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

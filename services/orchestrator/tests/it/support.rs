@@ -10,7 +10,7 @@ use domain::session::decide::{Begin, Claim, ClaimReply, NewSession, Opening};
 use domain::session::rows::Turn;
 use domain::session::{Command, Needs, View};
 use kit::auth::{InternalToken, TokenKind, mint};
-use kit::config::Times;
+use kit::config::{ClientLimits, Times};
 use kit::health::{Health, Version};
 use kit::idgen::IdGen;
 use kit::metrics::Metrics;
@@ -26,7 +26,7 @@ use store::{
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use wire::agent::{Ask, Attach, Frame, Frames, NextPrompt, Prompt, StopReason};
-use wire::internal::{Deliver, DeliverReply};
+use wire::internal::{Deliver, DeliverReply, LostWhy};
 use wire::{Client, Secret};
 
 /// Longest wait for any fact; a loaded machine takes its time.
@@ -78,6 +78,7 @@ pub(crate) struct World {
     pub(crate) workspace: WorkspaceId,
     pub(crate) task: TaskId,
     pub(crate) times: Times,
+    pub(crate) client_limits: ClientLimits,
     token: InternalToken,
     /// Dropped last: it takes the database with it.
     pub(crate) database: TestDb,
@@ -96,7 +97,8 @@ impl World {
         store.create_workspace(workspace, "Ours", "ada", None).await?;
         let write = TaskWrite { ids: IdGen.ids(), traceparent: None, key: None };
         let task = store.create_task(NewTask { workspace, title: "Deploy", description: "" }, write).await?.id;
-        Ok(Self { store, workspace, task, times, token: InternalToken::random(), database })
+        let client_limits = ClientLimits::default();
+        Ok(Self { store, workspace, task, times, client_limits, token: InternalToken::random(), database })
     }
 
     /// Starts an instance under a name and waits until it is ready.
@@ -109,6 +111,7 @@ impl World {
             store: self.store.clone(),
             hints: None,
             times: self.times,
+            client_limits: self.client_limits.clone(),
             metrics: metrics.clone(),
             internal_token: self.token.clone(),
             name: name.to_owned(),
@@ -209,7 +212,8 @@ impl World {
         Ok((claim.claim_id, reply))
     }
 
-    /// Claims a bundle and has its owner deliver it.
+    /// Claims a bundle and has its owner deliver it, as respond-api does: `busy` is asked again, and "confirmed before"
+    /// is a success, for the owner also acts by itself.
     pub(crate) async fn answer(
         &self,
         instance: &Instance,
@@ -218,7 +222,14 @@ impl World {
         text: Option<&str>,
     ) -> Result<(ClaimId, DeliverReply)> {
         let claim = self.claim(session, pending, text).await?;
-        Ok((claim, self.deliver(instance, session, claim).await?))
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.deliver(instance, session, claim).await? {
+                DeliverReply::Busy if Instant::now() < deadline => pause().await,
+                DeliverReply::Lost { why: LostWhy::Confirmed } => return Ok((claim, DeliverReply::Confirmed)),
+                reply => return Ok((claim, reply)),
+            }
+        }
     }
 
     pub(crate) async fn deliver(

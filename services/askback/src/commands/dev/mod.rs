@@ -13,7 +13,7 @@ use clap::Args;
 use demo::Demo;
 use devstack::Servers;
 use folder::Folder;
-use kit::config::{AgentProfiles, LogFormat, Times};
+use kit::config::{AgentProfiles, ClientLimits, LogFormat, Times};
 use kit::shutdown::Shutdown;
 use orchestrator::DemoSink;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -44,6 +44,13 @@ pub(crate) struct DevArgs {
     /// How log lines look.
     #[arg(long, env = "ASKBACK_LOG_FORMAT", value_enum, default_value = "auto")]
     log_format: LogFormat,
+    /// MCP clients that end a tool call after a fixed time, as `name=seconds,…`: their calls return before it.
+    #[arg(
+        long,
+        env = "ASKBACK_CLIENT_LIMITS",
+        default_value = "codex-acp=120,codex=300,goose=300,gemini=600,qwen=600"
+    )]
+    client_limits: ClientLimits,
     /// The times of the protocols.
     #[command(flatten)]
     times: Times,
@@ -105,7 +112,7 @@ async fn serve(
     let url = format!("http://{bound}");
     // Standard output of a program that reads a document holds that document alone.
     let demo_sink = if out.is_json() { DemoSink::new(|line| eprintln!("{line}")) } else { DemoSink::stdout() };
-    let settings = Settings { store, nats_url, url: url.clone(), times: args.times, profiles, demo_sink };
+    let settings = Settings { store, nats_url, url: url.clone(), times: args.times, client_limits: args.client_limits.clone(), profiles, demo_sink };
     let services = Services::start(settings, listener, shutdown.clone()).await?;
     folder.write("url", &url)?;
     let welcome = if services.ready().await { welcome(args, folder, servers, url, &token, out).await } else { Ok(()) };
