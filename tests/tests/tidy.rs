@@ -11,8 +11,10 @@ use std::process::Command;
 const LINES_MAX: usize = 500;
 /// Folders that hold nothing of ours.
 const SKIPPED: [&str; 5] = [".git", "target", "node_modules", ".askback", "dist"];
+/// Whether a crate of ours may use something.
+type Rule = fn(&Member) -> bool;
 /// Crates of others that only some of ours may use, also in their tests.
-const KEPT: [(&str, fn(&Member) -> bool); 5] = [
+const KEPT: [(&str, Rule); 5] = [
     ("sqlx", |member| member.name == "store"),
     ("async-nats", |member| member.name == "events"),
     ("axum", Member::speaks_http),
