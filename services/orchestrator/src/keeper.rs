@@ -6,6 +6,7 @@ use crate::term::Term;
 use kit::lease::{LeaseEnd, LeaseLoop};
 use std::sync::Arc;
 use std::time::Duration;
+use store::StoreError;
 use tokio::time::sleep;
 
 /// Pause between attempts to register again.
@@ -24,11 +25,15 @@ pub(crate) async fn keep_lease(app: &Arc<Orchestrator>) {
             LeaseEnd::Cancelled => return give_up(app, &term).await,
             LeaseEnd::Fenced => {
                 end_term(app, &term);
+                app.ready.send_replace(false);
                 let Some(next) = register_again(app).await else { return };
                 tracing::info!(epoch = next.epoch.0, "registered again");
                 app.tenure.begin(next);
                 let app = app.clone();
-                app.tasks.clone().spawn(async move { takeover::take_over_predecessor(&app).await });
+                app.tasks.clone().spawn(async move {
+                    takeover::take_over_predecessor(&app).await;
+                    app.ready.send_replace(true);
+                });
             }
         }
     }
@@ -43,17 +48,39 @@ fn end_term(app: &Orchestrator, term: &Term) {
     app.owned.forget_all();
 }
 
+/// Registers under a new epoch, but not over a successor of the own name: whoever was started to take this instance's
+/// place keeps it, and this one serves nobody as long as that one lives.
 async fn register_again(app: &Orchestrator) -> Option<Term> {
+    let mut told = false;
     loop {
+        let registered = tokio::select! {
+            registered = register_unless_replaced(app) => registered,
+            () = app.lease_end.cancelled() => return None,
+        };
+        match registered {
+            Ok(Some(term)) => return Some(term),
+            Ok(None) if told => {}
+            Ok(None) => {
+                tracing::error!(
+                    "another process has taken this instance's name; it serves nobody while that one lives"
+                );
+                told = true;
+            }
+            Err(why) => tracing::warn!(%why, "cannot register again yet"),
+        }
         tokio::select! {
-            registered = app.registration.register() => match registered {
-                Ok(term) => return Some(term),
-                Err(why) => tracing::warn!(%why, "cannot register again yet"),
-            },
+            () = sleep(AGAIN) => {}
             () = app.lease_end.cancelled() => return None,
         }
-        sleep(AGAIN).await;
     }
+}
+
+async fn register_unless_replaced(app: &Orchestrator) -> Result<Option<Term>, StoreError> {
+    let live = app.store.live_orchestrators().await?;
+    if live.iter().any(|instance| instance.name == app.registration.name()) {
+        return Ok(None);
+    }
+    app.registration.register().await.map(Some)
 }
 
 async fn give_up(app: &Orchestrator, term: &Term) {

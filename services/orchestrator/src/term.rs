@@ -83,6 +83,11 @@ impl Registration {
         Self { name, url, lease, trust, connection: Mutex::new(connection) }
     }
 
+    /// The instance's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Registers the instance under a fresh epoch, which fences a predecessor of the same name.
     pub(crate) async fn register(&self) -> Result<Term, StoreError> {
         let sent = Instant::now();

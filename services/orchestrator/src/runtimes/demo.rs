@@ -236,11 +236,11 @@ impl Life<'_> {
         Ok(false)
     }
 
-    /// Writes a line to the sink and as a message into the history. Returns the session after that.
+    /// Writes what was received as a message into the history and as a line to the sink. Returns the session after that.
     async fn say(&mut self, generation: i64, received: &str) -> Result<View, Problem> {
-        (self.agent.sink.0)(&format!("demo agent received: {received}"));
         let text = format!("Received: {received}");
         self.send(generation, Frame::Text { kind: MessageType::Message, text, key: None, delta: false }).await?;
+        (self.agent.sink.0)(&format!("demo agent received: {received}"));
         let view = self.agent.app.store.view(&Scope::All, self.agent.session, &Needs::default()).await;
         view.map_err(access::unavailable)?.ok_or_else(access::not_found)
     }
