@@ -127,6 +127,27 @@ pub(super) const PROBES: &[Probe] = &[
               where before > stamp",
     },
     Probe {
+        name: "INV-10 positions have no gap",
+        what_to_do: "raise the lineage's epoch, so that readers of events start anew, and report it",
+        sql: "select format('positions %s to %s: %s events have one, %s of them different; the head is %s', e.first,
+                            e.last, e.kept, e.places, h.position)
+              from event_head h, (
+                  select min(position) as first, max(position) as last, count(*) as kept,
+                         count(distinct position) as places
+                  from events where position is not null) e
+              where e.kept > 0 and (e.last <> h.position or e.last - e.first + 1 <> e.kept or e.places <> e.kept)",
+    },
+    Probe {
+        name: "INV-10 positions follow the numbers of a session",
+        what_to_do: REPORT,
+        sql: "select format('event %s of session %s is not placed behind the one before it', session_seq, session_id)
+              from (select session_id, session_seq, position,
+                           lag(position) over (partition by session_id order by session_seq) as before,
+                           lag(session_seq) over (partition by session_id order by session_seq) as number
+                    from events where session_id is not null) e
+              where number is not null and position is not null and (before is null or before >= position)",
+    },
+    Probe {
         name: "INV-12 only the owner holds waiters",
         what_to_do: RESTART,
         sql: "select format('bundle %s has a waiter of epoch %s, its session is owned by %s', b.pending_id,

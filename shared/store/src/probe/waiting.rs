@@ -59,4 +59,17 @@ pub(super) const PROBES: &[Probe] = &[
         sql: "select format('%s events lie in the default partition', count(*)) from events_default
               having count(*) > 0",
     },
+    Probe {
+        name: "events without a position",
+        what_to_do: "start an orchestrator: any one gives committed events their positions",
+        sql: "select format('%s events since %s', count(*), min(stamp)) from events where position is null
+              having min(stamp) < clock_timestamp() - interval '10 seconds'",
+    },
+    Probe {
+        name: "events not published",
+        what_to_do: "see whether NATS answers and runs with JetStream; the orchestrators' logs say what it refuses",
+        sql: "select format('%s events, the first of %s', h.position - c.position, e.stamp)
+              from event_head h, event_cursor c, events e
+              where e.position = c.position + 1 and e.stamp < clock_timestamp() - interval '10 seconds'",
+    },
 ];
