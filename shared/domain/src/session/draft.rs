@@ -7,7 +7,7 @@ use super::change::Changes;
 use super::command::Decision;
 use super::event::EventType;
 use super::notice::Notice;
-use super::rows::{Bundle, Delivery, Intent, Message, QuestionPart, Queued, Rows, Session, Turn};
+use super::rows::{Bundle, Delivery, Intent, IntentStatus, Message, QuestionPart, Queued, Rows, Session, Turn};
 use super::transitions::{self, BundleInput, DeliveryInput, IntentInput, Row, Taken, Then, TurnInput, TurnPhase};
 use super::view::View;
 use crate::ids::{ClaimId, Ids, MessageId, PendingId, QueuedId, TurnId};
@@ -233,7 +233,13 @@ impl<'a> Draft<'a> {
             SessionState::WaitingForInput | SessionState::Idle => TaskState::Review,
             _ => return,
         };
-        if before != after && self.rows.task.state != TaskState::Done && self.rows.task.state != to {
+        // A claim may yet be undone: the task waits with it.
+        let claimed = |rows: &Rows| rows.intents.values().any(|intent| intent.status == IntentStatus::Open);
+        let moved = before != after || claimed(&self.before.rows);
+        if claimed(&self.rows) || !moved {
+            return;
+        }
+        if self.rows.task.state != TaskState::Done && self.rows.task.state != to {
             self.rows.task.state = to;
             self.rows.task.updated_at = self.stamp;
             self.tell(Notice::Task);

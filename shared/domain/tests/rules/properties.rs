@@ -4,7 +4,7 @@ use crate::stage::{GRACE, Stage, WAIT, complete, keyed, questions, text};
 use domain::ids::{ClaimId, Epoch, ExecutionId, MessageId, PendingId, TurnId};
 use domain::object::RuntimeKind;
 use domain::session::Rejection;
-use domain::session::decide::{Attach, Confirm, LoseWaiter, StopReason, Tick};
+use domain::session::decide::{Attach, Collect, Confirm, LoseWaiter, StopReason, Tick};
 use domain::session::rows::{DeliveryOutcome, IntentStatus};
 use proptest::prelude::*;
 use std::time::Duration;
@@ -67,6 +67,10 @@ enum Op {
         stop: Option<u8>,
         after: bool,
     },
+    Collect {
+        execution: Option<u8>,
+        bundle: u8,
+    },
     Tick {
         absent: bool,
         silent: bool,
@@ -105,6 +109,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (0_u8..3, at()).prop_map(|(execution, turn)| Op::Ack { execution, turn }),
         6 => (0_u8..3, 0_u8..2, -1_i64..2, maybe(), proptest::option::weighted(0.3, 0_u8..3), any::<bool>())
             .prop_map(|(execution, back, skew, key, stop, after)| Op::Frames { execution, back, skew, key, stop, after }),
+        2 => (maybe(), at()).prop_map(|(execution, bundle)| Op::Collect { execution, bundle }),
         6 => (any::<bool>(), any::<bool>()).prop_map(|(absent, silent)| Op::Tick { absent, silent }),
         2 => Just(Op::TakeOver),
         1 => (0_u8..4, at()).prop_map(|(which, at)| Op::Zombie { which, at }),
@@ -119,7 +124,7 @@ fn runtime() -> impl Strategy<Value = RuntimeKind> {
 }
 
 /// The newest first, so that small numbers name what just happened.
-fn pick<T: Copy>(from: Vec<T>, at: u8) -> Option<T> {
+fn pick<T: Copy>(from: &[T], at: u8) -> Option<T> {
     (!from.is_empty()).then(|| from[from.len() - 1 - usize::from(at) % from.len()])
 }
 
@@ -129,31 +134,31 @@ impl Play {
     fn bundle(&self, at: u8) -> Option<PendingId> {
         let mut bundles: Vec<_> = self.0.rows().bundles.values().map(|row| (row.created_at, row.pending_id)).collect();
         bundles.sort();
-        pick(bundles, at).map(|(_, id)| id)
+        pick(&bundles, at).map(|(_, id)| id)
     }
 
     fn intent(&self, at: u8) -> Option<ClaimId> {
         let mut intents: Vec<_> = self.0.rows().intents.values().map(|row| (row.created_at, row.claim_id)).collect();
         intents.sort();
-        pick(intents, at).map(|(_, id)| id)
+        pick(&intents, at).map(|(_, id)| id)
     }
 
     fn execution(&self, at: u8) -> Option<ExecutionId> {
         let mut all: Vec<_> = self.0.rows().executions.values().map(|row| (row.attached_at, row.id)).collect();
         all.sort();
-        pick(all, at).map(|(_, id)| id)
+        pick(&all, at).map(|(_, id)| id)
     }
 
     fn turn(&self, at: u8) -> Option<TurnId> {
         let mut turns: Vec<_> = self.0.rows().turns.values().map(|row| (row.generation, row.id)).collect();
         turns.sort();
-        pick(turns, at).map(|(_, id)| id)
+        pick(&turns, at).map(|(_, id)| id)
     }
 
     fn message(&self, at: u8) -> Option<MessageId> {
         let mut messages: Vec<_> = self.0.rows().messages.values().map(|row| (row.position, row.id)).collect();
         messages.sort();
-        pick(messages, at).map(|(_, id)| id)
+        pick(&messages, at).map(|(_, id)| id)
     }
 
     /// Does what `op` says. What is refused, or has nobody to happen to, changes nothing.
@@ -164,6 +169,7 @@ impl Play {
             | Op::Attach { .. }
             | Op::Fetch { .. }
             | Op::Ack { .. }
+            | Op::Collect { .. }
             | Op::Frames { .. } => self.agent(op),
             Op::Lose { bundle } => self.0.lose(self.bundle(bundle)?).ok(),
             Op::Cancel { bundle } => self.0.cancel(self.bundle(bundle)?).ok(),
@@ -214,6 +220,12 @@ impl Play {
             Op::Poll { execution, bundle } => {
                 let execution = execution.and_then(|at| self.execution(at));
                 self.0.poll(execution, self.bundle(bundle)?).map(drop).ok()
+            }
+            Op::Collect { execution, bundle } => {
+                let execution_id = execution.and_then(|at| self.execution(at));
+                let (epoch, released) = (self.0.owner, self.0.released.clone());
+                let ack = vec![self.bundle(bundle)?];
+                self.0.give(&Collect { epoch, execution_id, ack, released, grace: GRACE }).ok()
             }
             Op::Attach { again } => {
                 let again = again.and_then(|at| self.execution(at));
