@@ -1,6 +1,8 @@
 //! The command line: every command and what all of them take.
 
-use crate::commands::{answer, ask, completions, dev, doctor, inbox, migrate, session, task, token, workspace};
+use crate::commands::{
+    answer, ask, bench, completions, dev, doctor, events, inbox, migrate, session, task, token, workspace,
+};
 use crate::connection::ConnectionArgs;
 use crate::output::Format;
 use clap::{Parser, Subcommand};
@@ -42,6 +44,9 @@ pub(crate) enum Command {
     /// Create, list, show, read and end sessions.
     #[command(subcommand)]
     Session(session::SessionCommand),
+    /// Follow events, or have them published again.
+    #[command(subcommand)]
+    Events(events::EventsCommand),
     /// Create, list, show and revoke API tokens.
     #[command(subcommand)]
     Token(token::TokenCommand),
@@ -51,6 +56,8 @@ pub(crate) enum Command {
     Migrate(migrate::MigrateArgs),
     /// Check the invariants of the whole database.
     Doctor(doctor::DoctorArgs),
+    /// Measure speed and memory on this machine.
+    Bench(bench::BenchArgs),
     /// Print a completion script for a shell.
     Completions(completions::CompletionsArgs),
 }
@@ -92,6 +99,12 @@ mod tests {
             "askback session turns ID",
             "askback session messages ID",
             "askback session end ID --state cancelled",
+            "askback session tail ID",
+            "askback session tail ID --after 1-20 -o json",
+            "askback events tail -o json",
+            "askback events tail --session ID --types task.created,task.updated --after 2-0",
+            "askback events replay",
+            "askback events replay --after 1-20 --database-url postgres://x/y",
             "askback token create --name bot --role member --workspace ID",
             "askback token list",
             "askback token show ID",
@@ -101,6 +114,10 @@ mod tests {
             "askback token create --name first --admin",
             "askback migrate --database-url postgres://db/askback",
             "askback doctor -o json",
+            "askback bench answers --one-by-one 10 -o json",
+            "askback bench events --data-dir d",
+            "askback bench waiters --waiters 100",
+            "askback bench scale",
             "askback completions bash",
         ] {
             let line = line.replace("ID", id);

@@ -2,9 +2,11 @@
 
 pub(crate) mod answer;
 pub(crate) mod ask;
+pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod dev;
 pub(crate) mod doctor;
+pub(crate) mod events;
 pub(crate) mod inbox;
 pub(crate) mod migrate;
 pub(crate) mod page;
@@ -16,6 +18,7 @@ pub(crate) mod workspace;
 use crate::cli::{Cli, Command};
 use crate::failure::{End, Failure};
 use crate::output::Output;
+use events::EventsCommand;
 use kit::idgen::IdGen;
 use std::path::PathBuf;
 use token::TokenCommand;
@@ -35,6 +38,8 @@ pub(crate) async fn run(cli: Cli) -> Result<End, Failure> {
         Command::Workspace(command) => workspace::run(&client()?, command, &mut out).await?,
         Command::Task(command) => task::run(&client()?, command, &mut out).await?,
         Command::Session(command) => session::run(&client()?, command, &mut out).await?,
+        Command::Events(EventsCommand::Tail(args)) => events::tail(&client()?, args, &mut out).await?,
+        Command::Events(EventsCommand::Replay(args)) => events::replay(&args, &here, &mut out).await?,
         Command::Token(TokenCommand::Create(args)) if args.admin => {
             token::create_admin(&connection, &args, &mut out).await?;
         }
@@ -42,6 +47,7 @@ pub(crate) async fn run(cli: Cli) -> Result<End, Failure> {
         Command::Dev(args) => dev::run(&args, &mut out).await?,
         Command::Migrate(args) => migrate::run(&args, &mut out).await?,
         Command::Doctor(args) => doctor::run(&args, &here, &mut out).await?,
+        Command::Bench(args) => Box::pin(bench::run(args, &mut out)).await?,
         Command::Completions(args) => completions::run(args)?,
     }
     Ok(End::Done)
