@@ -45,6 +45,17 @@ impl Output {
         self.out.flush()
     }
 
+    /// One of many results that come one after the other: a document of its own on one line, or a line of text.
+    pub(crate) fn item<T: Serialize>(&mut self, item: &T, text: &str) -> io::Result<()> {
+        if self.is_json() {
+            serde_json::to_writer(&mut self.out, item)?;
+            writeln!(self.out)?;
+        } else {
+            writeln!(self.out, "{}", one_line(text))?;
+        }
+        self.out.flush()
+    }
+
     /// Lines of text.
     pub(crate) fn text(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.out, "{}", plain(text))?;

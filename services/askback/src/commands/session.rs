@@ -1,10 +1,12 @@
-//! `askback session create|list|show|turns|messages|end`.
+//! `askback session create|list|show|turns|messages|tail|end`.
 
+use super::events::{self, TailArgs};
 use super::fresh_key;
 use super::page::{PageArgs, note_more};
 use crate::failure::Failure;
 use crate::output::{Output, or_dash};
 use clap::{Subcommand, ValueEnum};
+use domain::cloud_event::EventPlace;
 use domain::ids::{SessionId, TaskId};
 use domain::object::{EndState, Message, Session, Turn};
 use std::io;
@@ -59,6 +61,14 @@ pub(crate) enum SessionCommand {
         #[command(flatten)]
         page: PageArgs,
     },
+    /// Print a session's events as they come, until stopped; with `-o json` one CloudEvent a line.
+    Tail {
+        /// The session.
+        id: SessionId,
+        /// Begin after this place (`<epoch>-<position>`) instead of with the next event.
+        #[arg(long)]
+        after: Option<EventPlace>,
+    },
     /// End a session.
     End {
         /// The session.
@@ -111,6 +121,7 @@ pub(crate) async fn run(client: &Client, command: SessionCommand, out: &mut Outp
             out.show(&list, |out, list| list.messages.iter().try_for_each(|message| write_message(out, message)))?;
             note_more(out, list.next_cursor.as_deref());
         }
+        SessionCommand::Tail { id, after } => events::tail(client, TailArgs::of_session(id, after), out).await?,
         SessionCommand::End { id, state } => {
             let client = client.with_idempotency_key(fresh_key());
             let session = retrying(Retry::default(), || client.end_session(id, state.into())).await?;

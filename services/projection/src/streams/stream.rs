@@ -21,8 +21,6 @@ const BATCH: u32 = 25;
 /// Bytes after which no further event is put together with those before: a stream holds no more in memory than this and
 /// one event.
 const CHUNK: usize = 256 << 10;
-/// The first bytes: they show that the stream is open, and how soon to come back when it breaks.
-const HELLO: &str = "retry: 1000\n\n";
 
 /// What a stream is opened with.
 pub(crate) struct Opening {
@@ -108,7 +106,9 @@ impl State {
             return None;
         }
         if !std::mem::replace(&mut self.greeted, true) {
-            return Some(Bytes::from_static(HELLO.as_bytes()));
+            // It shows that the stream is open, how soon to come back when it breaks, and where to go on then, which
+            // the reader would not know before the first event.
+            return Some(Bytes::from(format!("id: {}\nretry: 1000\n\n", self.place)));
         }
         if self.given.is_some_and(|given| given.elapsed() > self.streams.times.stall) {
             return self.finish(End::Lagged);

@@ -34,6 +34,7 @@ pub struct EventStream {
     buffer: Vec<u8>,
     /// No part ends before here.
     searched: usize,
+    place: Option<String>,
 }
 
 /// Both fail with what the server decided ([`ClientError::Problem`]) or with what kept it from answering.
@@ -53,7 +54,7 @@ impl Client {
         let opened = timeout(SILENCE, request.header(header::ACCEPT, "text/event-stream").send()).await;
         let response = opened.map_err(|_| silent())?.map_err(ClientError::transport)?;
         if response.status() == StatusCode::OK {
-            return Ok(EventStream { response, buffer: Vec::new(), searched: 0 });
+            return Ok(EventStream { response, buffer: Vec::new(), searched: 0, place: None });
         }
         let (status, headers) = (response.status(), response.headers().clone());
         let body = response.bytes().await.map_err(ClientError::transport)?;
@@ -62,6 +63,12 @@ impl Client {
 }
 
 impl EventStream {
+    /// Where to resume when this stream ends: known from the first bytes on, also before the first event.
+    #[must_use]
+    pub fn place(&self) -> Option<&str> {
+        self.place.as_deref()
+    }
+
     /// The next item; `None` when the server has ended the stream in order.
     ///
     /// # Errors
@@ -69,7 +76,9 @@ impl EventStream {
     pub async fn next(&mut self) -> Result<Option<Streamed>, ClientError> {
         loop {
             while let Some(part) = self.part() {
-                if let Some(streamed) = read(&part)? {
+                let (place, streamed) = read(&part)?;
+                self.place = place.or(self.place.take());
+                if let Some(streamed) = streamed {
                     return Ok(Some(streamed));
                 }
             }
@@ -102,30 +111,31 @@ fn silent() -> ClientError {
 }
 
 fn broken(detail: &str) -> ClientError {
-    ClientError::Unexpected { status: StatusCode::OK, code: None, detail: detail.to_owned() }
+    ClientError::Unexpected { status: StatusCode::GATEWAY_TIMEOUT, code: None, detail: detail.to_owned() }
 }
 
-/// Reads one part; `None` for comments and settings.
-fn read(part: &[u8]) -> Result<Option<Streamed>, ClientError> {
+/// Reads one part: its place and what it gives, either of which comments and settings lack.
+fn read(part: &[u8]) -> Result<(Option<String>, Option<Streamed>), ClientError> {
     let text = String::from_utf8_lossy(part);
-    let (mut place, mut kind, mut data) = ("", "", "");
+    let (mut place, mut kind, mut data) = (None, "", "");
     for line in text.lines() {
         match line.split_once(':') {
-            Some(("id", value)) => place = value.trim_start(),
+            Some(("id", value)) => place = Some(value.trim_start().to_owned()),
             Some(("event", value)) => kind = value.trim_start(),
             Some(("data", value)) => data = value.trim_start(),
             _ => {}
         }
     }
     if kind == "lagged" {
-        return Ok(Some(Streamed::Lagged));
+        return Ok((place, Some(Streamed::Lagged)));
     }
     if data.is_empty() {
-        return Ok(None);
+        return Ok((place, None));
     }
-    let event =
-        serde_json::from_str(data).map_err(|source| ClientError::Unreadable { status: StatusCode::OK, source })?;
-    Ok(Some(Streamed::Event { place: place.to_owned(), event: Box::new(event) }))
+    let event = serde_json::from_str(data);
+    let event = event.map_err(|source| ClientError::Unreadable { status: StatusCode::OK, source })?;
+    let streamed = Streamed::Event { place: place.clone().unwrap_or_default(), event: Box::new(event) };
+    Ok((place, Some(streamed)))
 }
 
 #[cfg(test)]
@@ -134,9 +144,10 @@ mod tests {
 
     #[test]
     fn comments_and_settings_are_no_events_and_lagging_is_told() {
-        assert_eq!(read(b": \n\n").expect("a comment"), None);
-        assert_eq!(read(b"retry: 1000\n\n").expect("a setting"), None);
-        assert_eq!(read(b"event: lagged\ndata: {}\n\n").expect("an end"), Some(Streamed::Lagged));
+        assert_eq!(read(b": \n\n").expect("a comment"), (None, None));
+        assert_eq!(read(b"id: 1-9\nretry: 1000\n\n").expect("a setting"), (Some("1-9".to_owned()), None));
+        let lagged = read(b"event: lagged\ndata: {}\n\n").expect("an end");
+        assert_eq!(lagged, (None, Some(Streamed::Lagged)));
         assert!(read(b"id: 1-1\nevent: x\ndata: {\n\n").is_err());
     }
 }
