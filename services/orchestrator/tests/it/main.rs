@@ -2,6 +2,7 @@
 
 mod demo;
 mod live;
+mod mcp;
 mod owners;
 mod support;
 mod turns;

@@ -317,13 +317,14 @@ pub(crate) struct Agent {
     pub(crate) session: SessionId,
     pub(crate) execution: Option<ExecutionId>,
     pub(crate) generation: Option<i64>,
+    pub(crate) token: Secret,
     frame_seq: i64,
 }
 
 impl Agent {
     pub(crate) fn new(instance: &Instance, session: SessionId, token: &Secret) -> Result<Self> {
         let client = Client::new(&instance.url, Some(token))?;
-        Ok(Self { client, session, execution: None, generation: None, frame_seq: 0 })
+        Ok(Self { client, session, execution: None, generation: None, token: token.clone(), frame_seq: 0 })
     }
 
     /// The same agent at another instance.
