@@ -19,6 +19,8 @@ mod agent_api;
 mod app;
 mod asking;
 mod delivery;
+#[cfg(feature = "openapi")]
+mod docs;
 mod event_pump;
 mod executions;
 mod forward;
@@ -43,6 +45,8 @@ mod work;
 mod written;
 
 pub use app::{Deps, Orchestrator};
+#[cfg(feature = "openapi")]
+pub use docs::docs;
 pub use event_pump::{PumpDeps, start_event_pump};
 pub use runtimes::DemoSink;
 pub use service::{SERVICE, run};

@@ -12,5 +12,7 @@ mod streams;
 mod views;
 
 pub use app::{App, Parts, StreamTimes};
+#[cfg(feature = "openapi")]
+pub use queries::docs;
 pub use queries::router;
 pub use service::{SERVICE, run};

@@ -18,5 +18,7 @@ mod wake;
 
 pub use app::{App, Parts};
 pub use membership::join;
+#[cfg(feature = "openapi")]
+pub use routes::docs;
 pub use routes::router;
 pub use service::{SERVICE, run};

@@ -31,3 +31,25 @@ pub(super) async fn ack_prompt(
     app.executions.touch(caller.session);
     Ok(StatusCode::NO_CONTENT)
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use http::Method;
+    use wire::Code;
+    use wire::openapi::{Endpoint, Example, samples};
+    Endpoint::agent(
+        "ack_prompt",
+        Method::POST,
+        "/agent/v1/prompts/{turn_id}/ack",
+        "The agent has its prompt, before it acts on it.",
+    )
+    .takes::<agent::AckPrompt>()
+    .gives_nothing("The prompt is this execution's.")
+    .refuses([Code::SessionEnded, Code::StaleGeneration])
+    .example(
+        Example::new("acknowledged")
+            .with("turn_id", samples::TURN)
+            .body(agent::AckPrompt { execution_id: samples::EXECUTION }),
+    )
+}

@@ -45,3 +45,39 @@ fn checked(body: agent::Ask, caller: &Caller) -> Result<Question, Problem> {
         traceparent: caller.traceparent.clone(),
     })
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use domain::object::{AgentView, AskOutcome, BundleState};
+    use http::Method;
+    use wire::openapi::{Endpoint, Example, samples};
+    let cancelled = AgentView {
+        pending_id: samples::CANCELLED_BUNDLE,
+        state: BundleState::Terminal,
+        outcome: Some(AskOutcome::Cancelled),
+        ..samples::no_answer_yet()
+    };
+    let other = agent::Ask { questions: samples::second_ask().questions, ..samples::ask() };
+    let reused = domain::session::Rejection::RequestIdReused;
+    Endpoint::agent("ask", Method::POST, "/agent/v1/clarifications", "Asks, and stays for the answer for `wait_ms`.")
+        .details(
+            "The same `request_id` is the same bundle; without one, equal questions in the current turn are. An agent \
+             that polls keeps its wait between two polls; one that asks and then says nothing has yielded: its turn \
+             ends, the question stays open, and the answer comes as the prompt of a new turn.",
+        )
+        .takes::<agent::Ask>()
+        .gives::<AgentView>(200, "Where the bundle stands; `outcome` is `null` while nobody has answered.")
+        .refuses([
+            Code::NotFound,
+            Code::SessionEnded,
+            Code::StaleGeneration,
+            Code::DeliveryInProgress,
+            Code::ReservationPending,
+            Code::RequestIdReused,
+            Code::RateLimited,
+        ])
+        .example(Example::new("at_once").body(samples::ask()).gives(200, samples::no_answer_yet()))
+        .example(Example::new("other_questions").body(other).refused(&reused.into()))
+        .example(Example::new("held_until_cancelled").body(samples::second_ask()).gives(200, cancelled))
+}

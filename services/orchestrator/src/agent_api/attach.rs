@@ -36,3 +36,27 @@ pub(super) async fn attach(
         open_turn: accepted.after.session_object().open_turn,
     }))
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use http::Method;
+    use wire::Code;
+    use wire::openapi::{Endpoint, Example, samples};
+    let attached = agent::Attached {
+        session_id: samples::SESSION,
+        execution_id: samples::EXECUTION,
+        generation: 1,
+        open_turn: Some(samples::open_turn()),
+    };
+    Endpoint::agent("attach", Method::POST, "/agent/v1/attach", "Begins an execution, or goes on with the newest.")
+        .details("A new execution ends the earlier one, and what that one was doing is `interrupted`.")
+        .may_take::<agent::Attach>()
+        .gives::<agent::Attached>(200, "The execution the agent now is.")
+        .refuses([Code::NotFound, Code::SessionEnded, Code::StaleGeneration])
+        .example(
+            Example::new("new")
+                .body(agent::Attach { name: Some("release-bot".to_owned()), ..agent::Attach::default() })
+                .gives(200, attached),
+        )
+}

@@ -111,6 +111,32 @@ fn text_of(
     if errors.is_empty() { Ok(Frame::Text { kind, text, key, delta }) } else { Err(errors) }
 }
 
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use http::Method;
+    use wire::openapi::{Endpoint, Example, samples};
+    let frames = |generation, first_seq, frames| agent::Frames {
+        execution_id: samples::EXECUTION,
+        generation,
+        first_seq,
+        frames,
+    };
+    let text = samples::message().content;
+    let message = || agent::Frame::Message { text: text.clone(), key: None, delta: false };
+    let complete = agent::Frame::Complete { stop_reason: agent::StopReason::EndTurn, error: None };
+    let accepted = |accepted| agent::FramesAccepted { accepted, cancel_requested: false };
+    let gap = domain::session::Rejection::FrameGap { expected: 2 };
+    Endpoint::agent("send_frames", Method::POST, "/agent/v1/frames", "What the agent tells about its work.")
+        .details("Stored in order, each once: a repeat is answered the same. Takes up to 1 MiB.")
+        .takes::<agent::Frames>()
+        .gives::<agent::FramesAccepted>(200, "The highest number that is stored.")
+        .refuses([Code::NotFound, Code::SessionEnded, Code::StaleGeneration, Code::FrameGap])
+        .example(Example::new("a_message").body(frames(1, 1, vec![message()])).gives(200, accepted(1)))
+        .example(Example::new("one_is_missing").body(frames(1, 3, vec![message()])).refused(&gap.into()))
+        .example(Example::new("the_end").body(frames(1, 2, vec![complete])).gives(200, accepted(2)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -47,6 +47,12 @@ pub(crate) fn router(app: &App) -> Router {
         .with_state(app.clone())
 }
 
+/// What the API's description says of these endpoints.
+#[cfg(feature = "openapi")]
+pub(crate) fn docs() -> Vec<wire::openapi::Endpoint> {
+    vec![attach::doc(), next_prompt::doc(), ack_prompt::doc(), frames::doc(), ask::doc(), poll::doc()]
+}
+
 /// What the request says that does not fit.
 fn invalid(pointer: &str, detail: impl Into<String>) -> Problem {
     Problem::new(Code::InvalidRequest, "the request is not well-formed").at(pointer, detail)

@@ -61,3 +61,29 @@ fn body(prompt: Prompt) -> agent::Prompt {
     let Prompt { turn_id, generation, content, origin, pending_id, created_at } = prompt;
     agent::Prompt { turn_id, generation, content, origin, pending_id, created_at }
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use domain::object::TurnOrigin;
+    use http::Method;
+    use wire::Code;
+    use wire::openapi::{Endpoint, Example, samples};
+    let prompt = agent::Prompt {
+        turn_id: samples::TURN,
+        generation: 1,
+        content: samples::PROMPT.to_owned(),
+        origin: TurnOrigin::Message,
+        pending_id: None,
+        created_at: samples::at(10),
+    };
+    let fetch = |name| Example::new(name).with("execution_id", samples::EXECUTION).with("wait_ms", 0);
+    Endpoint::agent("next_prompt", Method::GET, "/agent/v1/prompts/next", "Fetches the prompt to work on.")
+        .details("The same again, until it is acknowledged or worked on. Held for `wait_ms`, at most a minute.")
+        .parameters::<NextPrompt>()
+        .gives::<agent::Prompt>(200, "The prompt.")
+        .gives_nothing("There is none yet.")
+        .refuses([Code::NotFound, Code::SessionEnded, Code::StaleGeneration])
+        .example(fetch("prompt").gives(200, prompt))
+        .example(fetch("none_yet"))
+}

@@ -46,3 +46,27 @@ pub(super) async fn wait_and_answer(
     };
     respond(app, session, answer)
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use domain::object::AgentView;
+    use http::Method;
+    use wire::Code;
+    use wire::openapi::{Endpoint, Example, samples};
+    Endpoint::agent(
+        "poll",
+        Method::GET,
+        "/agent/v1/clarifications/{pending_id}",
+        "Waits for what was asked before, for `wait_ms`.",
+    )
+    .parameters::<Wait>()
+    .gives::<AgentView>(200, "Where the bundle stands; `outcome` is `null` while nobody has answered.")
+    .refuses([Code::SessionEnded, Code::StaleGeneration, Code::DeliveryInProgress, Code::RateLimited])
+    .example(
+        Example::new("held_until_answered")
+            .with("pending_id", samples::BUNDLE)
+            .with("wait_ms", 30_000)
+            .gives(200, samples::answered()),
+    )
+}

@@ -17,3 +17,21 @@ pub(super) async fn cancel(
     let task = tokio::spawn(async move { app.cancel(pending_id, session_id, owner_epoch).await });
     finish(task).await.map(Json)
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use domain::ids::Epoch;
+    use wire::Code;
+    use wire::openapi::{Endpoint, Example, samples};
+    let call = Cancel { pending_id: samples::BUNDLE, session_id: samples::SESSION, owner_epoch: Epoch(0) };
+    Endpoint::internal(
+        "cancel_waiter",
+        "/internal/v1/cancel",
+        "Commits that a bundle is cancelled and tells the agent.",
+    )
+    .takes::<Cancel>()
+    .gives::<CancelReply>(200, "What became of it.")
+    .refuses([Code::NotFound])
+    .example(Example::new("not_the_owner").body(call).gives(200, CancelReply::NotOwner))
+}

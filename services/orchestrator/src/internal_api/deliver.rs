@@ -17,3 +17,17 @@ pub(super) async fn deliver(
     let task = tokio::spawn(async move { app.deliver(claim_id, session_id, Some(owner_epoch)).await });
     finish(task).await.map(Json)
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use domain::ids::Epoch;
+    use wire::Code;
+    use wire::openapi::{Endpoint, Example, samples};
+    let call = Deliver { claim_id: samples::NOBODY.into(), session_id: samples::SESSION, owner_epoch: Epoch(0) };
+    Endpoint::internal("deliver", "/internal/v1/deliver", "Confirms a claim and releases its response to the agent.")
+        .takes::<Deliver>()
+        .gives::<DeliverReply>(200, "What became of it.")
+        .refuses([Code::NotFound])
+        .example(Example::new("not_the_owner").body(call).gives(200, DeliverReply::NotOwner { epoch: Some(Epoch(2)) }))
+}

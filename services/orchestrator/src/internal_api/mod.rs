@@ -27,6 +27,12 @@ pub(crate) fn router(app: &App, token: InternalToken) -> Router {
         .with_state(app.clone())
 }
 
+/// What the API's description says of these calls.
+#[cfg(feature = "openapi")]
+pub(crate) fn docs() -> Vec<wire::openapi::Endpoint> {
+    vec![deliver::doc(), cancel::doc(), wake::doc()]
+}
+
 /// What a task came to that must not end with the connection of its caller: between the commit and the release nobody
 /// may go away.
 async fn finish<T>(task: JoinHandle<Result<T, Problem>>) -> Result<T, Problem> {

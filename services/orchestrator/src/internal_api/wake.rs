@@ -11,3 +11,13 @@ pub(super) async fn wake(State(app): State<App>, _: NoQuery, Json(call): Json<Wa
     app.wake_soon(call.session_id);
     StatusCode::NO_CONTENT
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use wire::openapi::{Endpoint, Example, samples};
+    Endpoint::internal("wake", "/internal/v1/wake", "Looks at a session again, in the background.")
+        .takes::<Wake>()
+        .gives_nothing("Taken note of.")
+        .example(Example::new("woken").body(Wake { session_id: samples::SESSION }))
+}

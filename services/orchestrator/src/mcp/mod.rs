@@ -82,3 +82,9 @@ pub(crate) fn router(app: &App) -> Router {
         .route_layer(from_fn_with_state(app.clone(), guard::only_from_here))
         .with_state(app.clone())
 }
+
+/// What the API's description says of these endpoints.
+#[cfg(feature = "openapi")]
+pub(crate) fn docs() -> Vec<wire::openapi::Endpoint> {
+    receive::docs().into_iter().chain(resume::docs()).collect()
+}

@@ -154,3 +154,31 @@ async fn cancel(app: &App, caller: &Caller, params: &Map<String, Value>, body: B
     let outcome = if ended { "ended" } else { "unknown" };
     app.metrics.mcp_cancels.get_or_create(&OutcomeLabel::of(outcome)).inc();
 }
+
+/// What the API's description says of it, at both of its paths.
+#[cfg(feature = "openapi")]
+pub(super) fn docs() -> [wire::openapi::Endpoint; 2] {
+    use http::Method;
+    use wire::openapi::{Endpoint, Example, samples};
+    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+    let pong = json!({ "jsonrpc": "2.0", "id": 1, "result": {} });
+    let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    let endpoint = |name, path| {
+        Endpoint::agent(name, Method::POST, path, "Takes one message of an MCP client (streamable HTTP).")
+            .details(
+                "The tools are `ask_person`, which waits for a person, and `collect_answers`, which does not. Faults of \
+                 JSON-RPC stand in its own errors. A stream that breaks is gone on with by `GET` and `Last-Event-ID`.",
+            )
+            .takes::<Map<String, Value>>()
+            .gives::<Map<String, Value>>(200, "A JSON-RPC response; a stream of server-sent events where a tool waits.")
+            .gives_no_body(202, "A notification or a response was taken.")
+            .refuses([Code::MethodNotAllowed])
+    };
+    [
+        endpoint("mcp", "/mcp")
+            .example(Example::new("ping").body(&ping).gives(200, &pong))
+            .example(Example::new("notification").body(initialized).accepted(202)),
+        endpoint("mcp_of_an_execution", "/mcp/x/{execution_id}")
+            .example(Example::new("ping").with("execution_id", samples::EXECUTION).body(ping).gives(200, pong)),
+    ]
+}

@@ -29,3 +29,23 @@ pub(super) async fn resume(State(app): State<App>, caller: Caller, headers: Head
     }
     Stream::new(app, caller, place, waiting).respond(Step::Seek)
 }
+
+/// What the API's description says of it, at both of its paths.
+#[cfg(feature = "openapi")]
+pub(super) fn docs() -> [wire::openapi::Endpoint; 2] {
+    use http::Method;
+    use wire::openapi::{Endpoint, Example, samples};
+    let without = || Problem::new(Code::MethodNotAllowed, "there is no stream without Last-Event-ID");
+    let endpoint = |name, path| {
+        Endpoint::agent(name, Method::GET, path, "Goes on with the stream of a tool call that waits.")
+            .details("From the event after the one that `Last-Event-ID` names, at any instance.")
+            .resumable()
+            .gives_text("text/event-stream", "The rest of the stream, which ends with the tool's result.")
+            .refuses([Code::NotFound, Code::MethodNotAllowed])
+    };
+    [
+        endpoint("resume_mcp", "/mcp").example(Example::new("without_an_event").refused(&without())),
+        endpoint("resume_mcp_of_an_execution", "/mcp/x/{execution_id}")
+            .example(Example::new("without_an_event").with("execution_id", samples::EXECUTION).refused(&without())),
+    ]
+}

@@ -25,3 +25,12 @@ pub(super) async fn show(
     let bundle = view.bundles.get(&id).ok_or_else(not_found)?;
     Ok(Json(view.bundle_object(bundle, view.now)))
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use wire::openapi::{Endpoint, Example, samples};
+    Endpoint::query("show_clarification", "/api/v1/clarification/{pending_id}", "One bundle, whatever its state.")
+        .gives::<Bundle>(200, "The bundle.")
+        .example(Example::new("open").with("pending_id", samples::BUNDLE).gives(200, samples::bundle()))
+}

@@ -25,3 +25,16 @@ pub(super) async fn list(
     let page = app.store.inbox(&scope, filter, args).await.map_err(unavailable)?;
     Ok(Json(Bundles { bundles: page.items, next_cursor: cursor::write(page.next) }))
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use wire::Code;
+    use wire::openapi::{Endpoint, Example, samples};
+    let inbox = Bundles { bundles: vec![samples::bundle()], next_cursor: None };
+    Endpoint::query("list_clarifications", "/api/v1/clarifications", "The inbox: bundles, oldest first.")
+        .parameters::<ClarificationsQuery>()
+        .gives::<Bundles>(200, "A page.")
+        .refuses([Code::NotFound])
+        .example(Example::new("open").with("workspace_id", samples::WORKSPACE).with("state", "open").gives(200, inbox))
+}

@@ -41,3 +41,21 @@ pub(super) async fn stream(
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use wire::openapi::{Endpoint, Example, samples};
+    Endpoint::query("stream_events", "/api/v1/events", "Events as they come, as server-sent events.")
+        .details(
+            "`id` is `<epoch>-<position>`, `event` the type, `data` the CloudEvent. Without `after` it begins with the \
+             next new one; with `after` or `Last-Event-ID` it goes on without gap or duplicate. A comment shows every \
+             15 s that the connection is alive. A client that reads too slowly is closed with `event: lagged`, whose \
+             `data` says where to go on.",
+        )
+        .resumable()
+        .parameters::<EventsQuery>()
+        .gives_text("text/event-stream", "The stream, which does not end by itself.")
+        .refuses([Code::NotFound, Code::PositionGone, Code::PositionUnknown, Code::RateLimited])
+        .example(Example::new("of_another_session").with("session_id", samples::NOBODY).refused(&access::not_found()))
+}

@@ -21,3 +21,13 @@ pub(super) fn routes() -> Router<App> {
 async fn not_yet() -> Problem {
     Problem::new(Code::NotFound, "this release does not serve this query yet; a later one does")
 }
+
+/// What the API's description says of them.
+#[cfg(feature = "openapi")]
+pub(super) fn docs() -> impl Iterator<Item = wire::openapi::Endpoint> {
+    use axum::http::Method;
+    use wire::openapi::{Endpoint, Service};
+    let names = ["boot", "open_websocket", "list_unresolved_dispatches", "show_transcript", "show_workflow"];
+    let later = |(name, path)| Endpoint::later(name, Method::GET, path, Service::Projection);
+    names.into_iter().zip(PATHS).map(later)
+}

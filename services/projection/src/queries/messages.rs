@@ -56,3 +56,24 @@ fn next_place(place: MessagePlace, rows: &[Message]) -> Option<Cursor> {
         MessagePlace { before, .. } => Some((Some(rows.last()?.position), before)),
     }
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use wire::openapi::{Endpoint, Example, samples};
+    let messages =
+        vec![samples::prompt_message(), samples::message(), samples::question_message(0), samples::question_message(1)];
+    let messages = Messages { messages, next_cursor: None };
+    Endpoint::query(
+        "list_messages",
+        "/api/v1/task-sessions/{id}/messages",
+        "A session's history by position, ascending.",
+    )
+    .details(
+        "`after` and `before` are exclusive. `before` alone is the page just before it, and its `next_cursor` leads \
+             further back; all else leads forward.",
+    )
+    .parameters::<MessagesQuery>()
+    .gives::<Messages>(200, "A page.")
+    .example(Example::new("listed").with("id", samples::SESSION).gives(200, messages))
+}

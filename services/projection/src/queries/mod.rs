@@ -55,3 +55,26 @@ async fn scope(app: &App, person: &Person, workspace: Option<WorkspaceId>) -> Re
     }
     Ok(scope.narrow(workspace))
 }
+
+/// What the API's description says of these queries.
+#[cfg(feature = "openapi")]
+#[must_use]
+pub fn docs() -> Vec<wire::openapi::Endpoint> {
+    let mut docs = vec![
+        workspaces::doc(),
+        tokens::doc(),
+        tasks::doc(),
+        task::doc(),
+        task_sessions::doc(),
+        session::doc(),
+        turns::doc(),
+        messages::doc(),
+        queue::doc(),
+        clarifications::doc(),
+        clarification::doc(),
+        events::doc(),
+        event_log::doc(),
+    ];
+    docs.extend(later::docs());
+    docs
+}

@@ -21,3 +21,14 @@ pub(super) async fn show(
     let items = view.waiting().into_iter().map(|queued| view.queued_object(queued)).collect();
     Ok(Json(Queue { items, held: view.queue_held() }))
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use wire::openapi::{Endpoint, Example, samples};
+    let empty = Queue { items: Vec::new(), held: false };
+    Endpoint::query("show_queue", "/api/v1/task-sessions/{id}/queue", "What no turn has taken yet.")
+        .details("In the order it will go.")
+        .gives::<Queue>(200, "The queue.")
+        .example(Example::new("empty").with("id", samples::SESSION).gives(200, empty))
+}

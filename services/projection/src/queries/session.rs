@@ -20,3 +20,12 @@ pub(super) async fn show(
     let view = views::session(&app, &person, id, &Needs::default()).await?;
     Ok(Json(view.session_object()))
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use wire::openapi::{Endpoint, Example, samples};
+    Endpoint::query("show_session", "/api/v1/task-sessions/{id}", "One session.")
+        .gives::<Session>(200, "The session.")
+        .example(Example::new("shown").with("id", samples::SESSION).gives(200, samples::session()))
+}

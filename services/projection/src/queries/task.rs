@@ -21,3 +21,13 @@ pub(super) async fn show(
     let task = views::tasks(&app, &person, &[row]).await?.pop().ok_or_else(not_found)?;
     Ok(Json(task))
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use wire::openapi::{Endpoint, Example, samples};
+    Endpoint::query("show_task", "/api/v1/tasks/{id}", "One task, with what its sessions wait for.")
+        .gives::<Task>(200, "The task.")
+        .example(Example::new("shown").with("id", samples::TASK).gives(200, samples::task()))
+        .example(Example::new("unknown").with("id", samples::NOBODY).refused(&not_found()))
+}

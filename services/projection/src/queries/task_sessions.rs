@@ -26,3 +26,14 @@ pub(super) async fn list(
     let total = sessions.len() as u64;
     Ok(Json(Sessions { sessions, total }))
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use wire::openapi::{Endpoint, Example, samples};
+    let sessions = Sessions { sessions: vec![samples::session()], total: 1 };
+    Endpoint::query("list_sessions", "/api/v1/tasks/{id}/task-sessions", "The sessions of a task, oldest first.")
+        .details("All of them: a task has few.")
+        .gives::<Sessions>(200, "The sessions.")
+        .example(Example::new("listed").with("id", samples::TASK).gives(200, sessions))
+}

@@ -21,3 +21,18 @@ pub(super) async fn list(
     let tasks = views::tasks(&app, &person, &page.items).await?;
     Ok(Json(Tasks { tasks, next_cursor: cursor::write(page.next) }))
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use wire::Code;
+    use wire::openapi::{Endpoint, Example, samples};
+    let tasks = Tasks { tasks: vec![samples::task()], next_cursor: None };
+    let beyond = Problem::new(Code::InvalidRequest, "the request is not well-formed").at("limit", "must be 1 to 200");
+    Endpoint::query("list_tasks", "/api/v1/tasks", "Tasks, oldest first, each with what its sessions wait for.")
+        .parameters::<WorkspacePage>()
+        .gives::<Tasks>(200, "A page.")
+        .refuses([Code::NotFound])
+        .example(Example::new("of_a_workspace").with("workspace_id", samples::WORKSPACE).gives(200, tasks))
+        .example(Example::new("too_many").with("limit", 201).refused(&beyond))
+}

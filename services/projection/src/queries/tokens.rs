@@ -29,3 +29,27 @@ pub(super) async fn list(
     });
     Ok(Json(Tokens { tokens: tokens.collect(), next_cursor: cursor::write(page.next) }))
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use domain::object::Role;
+    use wire::Code;
+    use wire::openapi::{Endpoint, Example, samples};
+    let token = Token {
+        id: samples::VIEWER,
+        name: "Dashboard".to_owned(),
+        workspace_id: Some(samples::WORKSPACE),
+        role: Role::Viewer,
+        created_at: samples::at(2),
+        expires_at: None,
+        revoked_at: None,
+    };
+    let tokens = Tokens { tokens: vec![token], next_cursor: None };
+    Endpoint::query("list_tokens", "/api/v1/tokens", "API tokens without their secrets, oldest first.")
+        .details("Revoked ones are included. Tokens of agents are not.")
+        .parameters::<WorkspacePage>()
+        .gives::<Tokens>(200, "A page.")
+        .refuses([Code::NotFound])
+        .example(Example::new("of_a_workspace").with("workspace_id", samples::WORKSPACE).gives(200, tokens))
+}

@@ -25,3 +25,15 @@ pub(super) async fn list(
     let total = u64::try_from(total).unwrap_or(0);
     Ok(Json(Turns { turns, total, next_cursor: cursor::write(page.next) }))
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use wire::openapi::{Endpoint, Example, samples};
+    let turns = Turns { turns: vec![samples::completed_turn()], total: 1, next_cursor: None };
+    Endpoint::query("list_turns", "/api/v1/task-sessions/{id}/turns", "The turns of a session, ascending.")
+        .details("Those that people may see, and how many there are in all.")
+        .parameters::<PageQuery>()
+        .gives::<Turns>(200, "A page.")
+        .example(Example::new("completed").with("id", samples::SESSION).gives(200, turns))
+}

@@ -17,3 +17,18 @@ pub(super) async fn list(State(app): State<App>, reader: Reader, _: NoQuery) -> 
     });
     Ok(Json(Workspaces { workspaces: workspaces.collect() }))
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use domain::object::Role;
+    use wire::Code;
+    use wire::openapi::{Endpoint, Example, samples};
+    let workspace =
+        Workspace { id: samples::WORKSPACE, name: "Acme".to_owned(), role: Role::Admin, created_at: samples::at(0) };
+    let anonymous = Problem::new(Code::Unauthenticated, "the token is unknown, revoked or past its end");
+    Endpoint::query("list_workspaces", "/api/v1/workspaces", "Every workspace the person may see.")
+        .gives::<Workspaces>(200, "The workspaces.")
+        .example(Example::new("listed").gives(200, Workspaces { workspaces: vec![workspace] }))
+        .example(Example::new("with_a_token_that_is_none").refused(&anonymous))
+}

@@ -110,3 +110,31 @@ async fn after_silence(app: &App, session: SessionId, pending: PendingId) -> Res
     let open = questions.iter().any(|(_, part)| part.question_status == QuestionStatus::Pending);
     if cancelled && !open { Ok(()) } else { Err(unreachable()) }
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use axum::http::Method;
+    use wire::openapi::{Endpoint, Example, samples};
+    let cancelled = CancelOutcome { pending_id: samples::CANCELLED_BUNDLE, state: BundleState::Terminal };
+    Endpoint::command(
+        "cancel",
+        Method::POST,
+        "/api/v1/clarification/{pending_id}/cancel",
+        "Tells the waiting agent that nobody will answer.",
+    )
+    .details("Only while an agent waits. Needs the role `member`.")
+    .may_take::<Empty>()
+    .gives::<CancelOutcome>(200, "Nobody will answer.")
+    .refuses([
+        Code::SessionEnded,
+        Code::Superseded,
+        Code::Expired,
+        Code::Cancelled,
+        Code::AlreadyAnswered,
+        Code::AlreadySkipped,
+        Code::DeliveryInProgress,
+        Code::NoLiveWaiter,
+    ])
+    .example(Example::new("cancelled").with("pending_id", samples::CANCELLED_BUNDLE).gives(200, cancelled))
+}

@@ -59,3 +59,31 @@ impl Keyed for Command {
 fn answer(id: TokenId, agent_token: Option<Secret>) -> Response {
     keyed::answer(StatusCode::CREATED, &CreatedAgentToken { id, agent_token })
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use axum::http::Method;
+    use wire::Code;
+    use wire::openapi::{Endpoint, Example, samples};
+    let created =
+        CreatedAgentToken { id: samples::AGENT_TOKEN_ID, agent_token: Some(Secret::new(samples::AGENT_TOKEN)) };
+    Endpoint::command(
+        "create_agent_token",
+        Method::POST,
+        "/api/v1/task-sessions/{id}/agent-tokens",
+        "Makes an agent token for a session.",
+    )
+    .details("Revokes the session's earlier ones, unless told to keep them. Needs the role `member`.")
+    .keyed()
+    .may_take::<CreateAgentToken>()
+    .gives::<CreatedAgentToken>(201, "The token and its id.")
+    .refuses([Code::SessionEnded])
+    .example(
+        Example::new("beside_the_others")
+            .with("id", samples::SESSION)
+            .body(CreateAgentToken { keep_others: true })
+            .gives(201, created),
+    )
+    .example(Example::new("of_an_ended_session").with("id", samples::SESSION).refused(&Rejection::SessionEnded.into()))
+}

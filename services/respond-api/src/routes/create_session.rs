@@ -104,3 +104,26 @@ fn answer(view: &View, minted: Option<&Minted>) -> Response {
     let agent_token = minted.map(|minted| Secret::new(minted.secret.expose_secret()));
     keyed::answer(StatusCode::CREATED, &CreatedSession { session: view.session_object(), agent_token })
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use axum::http::Method;
+    use wire::openapi::{Endpoint, Example, samples};
+    let body = CreateSession { agent: "mailbox".to_owned(), prompt: Some(samples::PROMPT.to_owned()) };
+    let created = CreatedSession { session: samples::session(), agent_token: Some(Secret::new(samples::AGENT_TOKEN)) };
+    Endpoint::command(
+        "create_session",
+        Method::POST,
+        "/api/v1/tasks/{id}/task-sessions",
+        "Creates a session for an agent profile.",
+    )
+    .details(
+        "The agent's token is shown this once; it is `null` in a replay and for the runtimes `acp` and `demo`. \
+         Needs the role `member`.",
+    )
+    .keyed()
+    .takes::<CreateSession>()
+    .gives::<CreatedSession>(201, "The session and its agent's token.")
+    .example(Example::new("created").with("id", samples::TASK).body(body).gives(201, created))
+}

@@ -54,3 +54,27 @@ impl Keyed for Command {
         tasks::replay(app, caller, StatusCode::CREATED, subject).await
     }
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use axum::http::Method;
+    use domain::object::Task;
+    use wire::Code;
+    use wire::openapi::{Endpoint, Example, samples};
+    let body = CreateTask {
+        workspace_id: samples::WORKSPACE,
+        title: samples::task().title,
+        description: None,
+        workflow_id: None,
+    };
+    let forbidden = Problem::new(Code::Forbidden, "this needs the role member; yours is viewer");
+    Endpoint::command("create_task", Method::POST, "/api/v1/tasks", "Creates a task.")
+        .details("Needs the role `member`.")
+        .keyed()
+        .takes::<CreateTask>()
+        .gives::<Task>(201, "The task.")
+        .refuses([Code::NotFound])
+        .example(Example::new("created").body(&body).gives(201, samples::task()))
+        .example(Example::new("as_a_viewer").body(body).refused(&forbidden))
+}

@@ -65,3 +65,25 @@ impl Keyed for Command {
 fn answer(id: TokenId, token: Option<Secret>) -> Response {
     keyed::answer(StatusCode::CREATED, &CreatedToken { id, token })
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use axum::http::Method;
+    use wire::Code;
+    use wire::openapi::{Endpoint, Example, samples};
+    let body = CreateToken {
+        name: "Dashboard".to_owned(),
+        workspace_id: samples::WORKSPACE,
+        role: Role::Viewer,
+        expires_at: None,
+    };
+    let created = CreatedToken { id: samples::VIEWER, token: Some(Secret::new(samples::TOKEN)) };
+    Endpoint::command("create_token", Method::POST, "/api/v1/tokens", "Makes an API token of one workspace.")
+        .details("It is shown this once; a replay shows `null`. Needs the role `admin`.")
+        .keyed()
+        .takes::<CreateToken>()
+        .gives::<CreatedToken>(201, "The token and its id.")
+        .refuses([Code::NotFound])
+        .example(Example::new("created").body(body).gives(201, created))
+}

@@ -55,3 +55,21 @@ fn answer(row: WorkspaceRow) -> Response {
     let WorkspaceRow { id, name, created_at } = row;
     keyed::answer(StatusCode::CREATED, &Workspace { id, name, role: Role::Admin, created_at })
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use axum::http::Method;
+    use wire::openapi::{Endpoint, Example, samples};
+    let sample =
+        Workspace { id: samples::WORKSPACE, name: "Acme".to_owned(), role: Role::Admin, created_at: samples::at(0) };
+    let nameless =
+        Problem::new(Code::InvalidRequest, "the request is not well-formed").at("/name", "must not be blank");
+    Endpoint::command("create_workspace", Method::POST, "/api/v1/workspaces", "Creates a workspace.")
+        .details("Whoever creates it becomes its admin. Needs an admin of every workspace.")
+        .keyed()
+        .takes::<CreateWorkspace>()
+        .gives::<Workspace>(201, "The workspace.")
+        .example(Example::new("created").body(CreateWorkspace { name: "Acme".to_owned() }).gives(201, sample))
+        .example(Example::new("without_a_name").body(CreateWorkspace { name: " ".to_owned() }).refused(&nameless))
+}

@@ -42,3 +42,20 @@ impl Keyed for Command {
         Ok(Replay::Result(keyed::done()))
     }
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use axum::http::Method;
+    use wire::openapi::{Endpoint, Example, samples};
+    Endpoint::command(
+        "delete_member",
+        Method::DELETE,
+        "/api/v1/workspaces/{id}/members/{subject}",
+        "Takes a member out of a workspace.",
+    )
+    .details("Needs the role `admin`.")
+    .keyed()
+    .gives_nothing("They are no member.")
+    .example(Example::new("deleted").with("id", samples::WORKSPACE).with("subject", "ada@example.org"))
+}

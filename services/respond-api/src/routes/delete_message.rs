@@ -47,3 +47,25 @@ impl Keyed for Command {
         Ok(Replay::Result(keyed::done()))
     }
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use axum::http::Method;
+    use wire::Code;
+    use wire::openapi::{Endpoint, Example, samples};
+    Endpoint::command(
+        "delete_message",
+        Method::DELETE,
+        "/api/v1/task-sessions/{id}/messages/{message_id}",
+        "Deletes a message of a session's history.",
+    )
+    .details(
+        "A deleted question is not asked any more; deleting the last one of a bundle ends the wait for it. Needs the \
+         role `operator`.",
+    )
+    .keyed()
+    .gives_nothing("It is deleted.")
+    .refuses([Code::SessionEnded, Code::DeliveryInProgress])
+    .example(Example::new("deleted").with("id", samples::SESSION).with("message_id", samples::REMARK))
+}

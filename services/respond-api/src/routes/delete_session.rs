@@ -40,3 +40,15 @@ impl Keyed for Command {
         Ok(Replay::Result(keyed::done()))
     }
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use axum::http::Method;
+    use wire::openapi::{Endpoint, Example, samples};
+    Endpoint::command("delete_session", Method::DELETE, "/api/v1/task-sessions/{id}", "Deletes a session.")
+        .details("It ends, if it has not, and is unknown to everybody from then on. Needs the role `operator`.")
+        .keyed()
+        .gives_nothing("It is deleted.")
+        .example(Example::new("deleted").with("id", samples::SESSION))
+}

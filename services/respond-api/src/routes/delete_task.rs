@@ -58,3 +58,15 @@ impl Keyed for Command {
         Ok(Replay::Result(keyed::done()))
     }
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use axum::http::Method;
+    use wire::openapi::{Endpoint, Example, samples};
+    Endpoint::command("delete_task", Method::DELETE, "/api/v1/tasks/{id}", "Deletes a task and its sessions.")
+        .details("Each session ends first, with all it holds. Needs the role `operator`.")
+        .keyed()
+        .gives_nothing("It is deleted.")
+        .example(Example::new("deleted").with("id", samples::TASK))
+}

@@ -53,3 +53,16 @@ impl Keyed for Command {
         Ok(Replay::Result(keyed::done()))
     }
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use axum::http::Method;
+    use wire::openapi::{Endpoint, Example, samples};
+    Endpoint::command("delete_token", Method::DELETE, "/api/v1/tokens/{id}", "Revokes a token, from now on.")
+        .details("An API token needs the role `admin`, an agent token the role `member`.")
+        .keyed()
+        .gives_nothing("It is revoked.")
+        .example(Example::new("agent_token").with("id", samples::AGENT_TOKEN_ID))
+        .example(Example::new("unknown").with("id", samples::NOBODY).refused(&not_found()))
+}

@@ -55,3 +55,31 @@ impl Keyed for Command {
 fn answer(view: &View) -> Response {
     keyed::answer(StatusCode::OK, &view.session_object())
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use axum::http::Method;
+    use domain::object::{EndState, Session, SessionState};
+    use wire::Code;
+    use wire::openapi::{Endpoint, Example, samples};
+    let ended = Session {
+        state: SessionState::Completed,
+        pending_action_revision: samples::revision(4),
+        open_turn: None,
+        ended_at: Some(samples::at(70)),
+        ..samples::session()
+    };
+    Endpoint::command("end_session", Method::POST, "/api/v1/task-sessions/{id}/end", "Ends a session.")
+        .details("Whoever waits in it is told that its questions have expired. Needs the role `operator`.")
+        .keyed()
+        .takes::<people::EndSession>()
+        .gives::<Session>(200, "The session.")
+        .refuses([Code::SessionEnded])
+        .example(
+            Example::new("completed")
+                .with("id", samples::SESSION)
+                .body(people::EndSession { state: EndState::Completed })
+                .gives(200, ended),
+        )
+}

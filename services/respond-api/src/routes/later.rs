@@ -24,3 +24,23 @@ pub(super) fn routes() -> Router<App> {
 async fn not_yet() -> Problem {
     Problem::new(Code::NotFound, "this release does not serve this command yet; a later one does")
 }
+
+/// What the API's description says of them.
+#[cfg(feature = "openapi")]
+pub(super) fn docs() -> Vec<wire::openapi::Endpoint> {
+    use axum::http::Method;
+    use wire::openapi::{Endpoint, Service};
+    let later = |name, method, path| Endpoint::later(name, method, path, Service::RespondApi);
+    vec![
+        later("move_task", Method::POST, "/api/v1/tasks/{id}/move"),
+        later("create_workflow", Method::POST, "/api/v1/workflows"),
+        later("send_message", Method::POST, "/api/v1/task-sessions/{id}/messages"),
+        later("patch_queued_message", Method::PATCH, "/api/v1/task-sessions/{id}/queue/{queued_id}"),
+        later("withdraw_queued_message", Method::DELETE, "/api/v1/task-sessions/{id}/queue/{queued_id}"),
+        later("release_queue", Method::POST, "/api/v1/task-sessions/{id}/queue/release"),
+        later("stop", Method::POST, "/api/v1/task-sessions/{id}/stop"),
+        later("import", Method::POST, "/api/v1/task-sessions/{id}/import"),
+        later("respond_permission", Method::POST, "/api/v1/permissions/{call_id}/respond"),
+        later("settle_turn", Method::POST, "/api/v1/turns/{turn_id}/settle"),
+    ]
+}

@@ -44,3 +44,28 @@ pub fn router(app: App) -> Router {
         .merge(later::routes())
         .with_state(app)
 }
+
+/// What the API's description says of these endpoints.
+#[cfg(feature = "openapi")]
+#[must_use]
+pub fn docs() -> Vec<wire::openapi::Endpoint> {
+    let mut docs = vec![
+        create_workspace::doc(),
+        put_member::doc(),
+        delete_member::doc(),
+        create_token::doc(),
+        delete_token::doc(),
+        create_task::doc(),
+        patch_task::doc(),
+        delete_task::doc(),
+        create_session::doc(),
+        delete_session::doc(),
+        create_agent_token::doc(),
+        end_session::doc(),
+        delete_message::doc(),
+        respond_clarification::doc(),
+        cancel_clarification::doc(),
+    ];
+    docs.extend(later::docs());
+    docs
+}

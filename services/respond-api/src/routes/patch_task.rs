@@ -64,3 +64,19 @@ impl Keyed for Command {
         tasks::replay(app, caller, StatusCode::OK, subject).await
     }
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use axum::http::Method;
+    use domain::object::Task;
+    use wire::openapi::{Endpoint, Example, samples};
+    let body = PatchTask { description: Some("With the new search.".to_owned()), ..PatchTask::default() };
+    let task = Task { description: "With the new search.".to_owned(), ..samples::task() };
+    Endpoint::command("patch_task", Method::PATCH, "/api/v1/tasks/{id}", "Changes a task.")
+        .details("What the body leaves out stays as it is. Needs the role `member`.")
+        .keyed()
+        .takes::<PatchTask>()
+        .gives::<Task>(200, "The task.")
+        .example(Example::new("described").with("id", samples::TASK).body(body).gives(200, task))
+}

@@ -29,3 +29,28 @@ pub(super) async fn handle(
     let member = Member { workspace_id: id, subject: row.subject, role: row.role };
     Ok(keyed::answer(StatusCode::OK, &member))
 }
+
+/// What the API's description says of it.
+#[cfg(feature = "openapi")]
+pub(super) fn doc() -> wire::openapi::Endpoint {
+    use axum::http::Method;
+    use wire::openapi::{Endpoint, Example, samples};
+    let subject = "ada@example.org";
+    let member = Member { workspace_id: samples::WORKSPACE, subject: subject.to_owned(), role: Role::Member };
+    Endpoint::command(
+        "put_member",
+        Method::PUT,
+        "/api/v1/workspaces/{id}/members/{subject}",
+        "Makes somebody a member with a role, or changes their role.",
+    )
+    .details("Needs the role `admin`. A repeat is the same command without any key.")
+    .takes::<PutMember>()
+    .gives::<Member>(200, "The member.")
+    .example(
+        Example::new("put")
+            .with("id", samples::WORKSPACE)
+            .with("subject", subject)
+            .body(PutMember { role: Role::Member })
+            .gives(200, member),
+    )
+}

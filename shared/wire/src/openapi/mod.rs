@@ -149,6 +149,13 @@ impl Example {
         self
     }
 
+    /// Answered without a body.
+    #[must_use]
+    pub const fn accepted(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
     /// Refused.
     #[must_use]
     pub fn refused(self, problem: &Problem) -> Self {
@@ -178,7 +185,6 @@ impl Endpoint {
     #[must_use]
     pub fn agent(name: &'static str, method: Method, path: &'static str, summary: &'static str) -> Self {
         Self::new((name, method, path, summary), Service::Orchestrator, Principal::Agent)
-            .refuses([Code::RecoveryFailed, Code::TooLarge])
     }
 
     /// A call between services, at the orchestrators.
@@ -290,8 +296,14 @@ impl Endpoint {
 
     /// Answers with 204.
     #[must_use]
-    pub fn gives_nothing(mut self, meaning: &'static str) -> Self {
-        self.answers.push(Answer { status: 204, meaning, content: None });
+    pub fn gives_nothing(self, meaning: &'static str) -> Self {
+        self.gives_no_body(204, meaning)
+    }
+
+    /// Answers without a body.
+    #[must_use]
+    pub fn gives_no_body(mut self, status: u16, meaning: &'static str) -> Self {
+        self.answers.push(Answer { status, meaning, content: None });
         self
     }
 
