@@ -1,7 +1,7 @@
 //! Several services on one database.
 
 use crate::agent::Agent;
-use crate::people::Person;
+use crate::people::{Person, patient};
 use crate::service::{Arm, Service};
 use crate::times::TestTimes;
 use crate::wait::{PATIENCE, until};
@@ -16,6 +16,7 @@ use std::fs;
 use std::path::PathBuf;
 use store::{NewToken, Store, StoreOptions};
 use tempfile::TempDir;
+use wire::client::retrying;
 use wire::people::{CreateSession, CreateTask, CreateToken, CreateWorkspace};
 use wire::{Client, Secret};
 
@@ -184,7 +185,8 @@ impl Cluster {
     pub async fn person(&self, workspace: WorkspaceId, role: Role) -> Result<Person> {
         let admin = self.admin()?;
         let body = CreateToken { name: format!("a {role}"), workspace_id: workspace, role, expires_at: None };
-        let token = admin.write.create_token(&body).await?.token.context("a new token is shown")?;
+        let created = retrying(patient(), || admin.write.create_token(&body)).await?;
+        let token = created.token.context("a new token is shown")?;
         admin.acting_as(&token)
     }
 
@@ -207,7 +209,9 @@ impl Cluster {
     /// What the server said.
     pub async fn agent(&self, world: World, prompt: Option<&str>) -> Result<Agent> {
         let body = CreateSession { agent: "mailbox".to_owned(), prompt: prompt.map(str::to_owned) };
-        let created = self.admin()?.write.create_session(world.task, &body).await?;
+        // A second try after a busy moment may leave a session nobody looks at.
+        let admin = self.admin()?.write;
+        let created = retrying(patient(), || admin.create_session(world.task, &body)).await?;
         let token = created.agent_token.context("a mailbox agent gets its token")?;
         self.agent_client(created.session.id, &token)
     }

@@ -16,7 +16,7 @@ use wire::problem::Code;
 use wire::queries::InboxState;
 
 /// How long a whole scenario may take, faults included.
-pub const SETTLE: Duration = Duration::from_secs(90);
+pub const SETTLE: Duration = Duration::from_secs(150);
 
 /// What reached one agent.
 #[derive(Debug, Default)]
@@ -28,6 +28,8 @@ pub struct Received {
     /// How many of its questions have their answer.
     answered: usize,
     finished: bool,
+    /// What it was told last instead of what it wanted, for failures.
+    trouble: String,
 }
 
 /// A running scenario. Everything in it ends with the value.
@@ -138,9 +140,9 @@ fn lock(received: &Arc<Mutex<Received>>) -> MutexGuard<'_, Received> {
 /// Why an agent stops what it does.
 enum Interruption {
     /// Its turn is over: the next prompt says how it goes on.
-    Superseded,
+    Superseded(String),
     /// Something is away: the same again in a moment.
-    Away,
+    Away(String),
 }
 
 /// An agent: asks its questions in whatever turn it has, notes what prompts carry, and ends its turn when it has all
@@ -156,8 +158,11 @@ async fn work(mut agent: Agent, questions: usize, received: Arc<Mutex<Received>>
         match step {
             Ok(()) if in_turn => break,
             Ok(()) => in_turn = true,
-            Err(Interruption::Superseded) => in_turn = false,
-            Err(Interruption::Away) => {}
+            Err(Interruption::Superseded(why)) => {
+                in_turn = false;
+                lock(&received).trouble = format!("superseded: {why}");
+            }
+            Err(Interruption::Away(why)) => lock(&received).trouble = format!("away: {why}"),
         }
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
@@ -165,14 +170,15 @@ async fn work(mut agent: Agent, questions: usize, received: Arc<Mutex<Received>>
 }
 
 async fn take_turn(agent: &mut Agent, received: &Arc<Mutex<Received>>) -> Result<(), Interruption> {
+    let away = |error: &dyn std::fmt::Display| Interruption::Away(error.to_string());
     if agent.execution.is_none() {
-        agent.attach().await.map_err(|_| Interruption::Away)?;
+        agent.attach().await.map_err(|error| away(&error))?;
     }
-    let prompt = agent.fetch(2_000).await.map_err(|_| Interruption::Away)?.ok_or(Interruption::Away)?;
+    let prompt = agent.fetch(2_000).await.map_err(|error| away(&error))?.ok_or_else(|| away(&"no prompt"))?;
     if let Some(pending) = prompt.pending_id {
         lock(received).carried.entry(pending).or_default().push(prompt.content.clone());
     }
-    agent.acknowledge(&prompt).await.map_err(|_| Interruption::Superseded)
+    agent.acknowledge(&prompt).await.map_err(|error| Interruption::Superseded(error.to_string()))
 }
 
 async fn ask_all(agent: &mut Agent, questions: usize, received: &Arc<Mutex<Received>>) -> Result<(), Interruption> {
@@ -181,7 +187,7 @@ async fn ask_all(agent: &mut Agent, questions: usize, received: &Arc<Mutex<Recei
         let question = yes_no(&format!("May I take step {number}?"));
         let view =
             agent.ask_until_outcome(question, &format!("step-{number}")).await.map_err(|error| interruption(&error))?;
-        let words = words_of(&view, "q1").ok_or(Interruption::Superseded)?;
+        let words = words_of(&view, "q1").ok_or_else(|| Interruption::Superseded(format!("{view:?}")))?;
         let mut received = lock(received);
         received.live.entry(view.pending_id).or_default().push(words);
         received.answered = number + 1;
@@ -190,16 +196,16 @@ async fn ask_all(agent: &mut Agent, questions: usize, received: &Arc<Mutex<Recei
         Ok(_) => Ok(()),
         // Its work is done; whether the turn was closed by it or under it is the same to it.
         Err(error) => match error.downcast_ref::<ClientError>().map(interruption) {
-            Some(Interruption::Superseded) => Ok(()),
-            _ => Err(Interruption::Away),
+            Some(Interruption::Superseded(_)) => Ok(()),
+            _ => Err(Interruption::Away(error.to_string())),
         },
     }
 }
 
 fn interruption(error: &ClientError) -> Interruption {
     match error.problem().map(wire::Problem::code) {
-        Some(Code::StaleGeneration) => Interruption::Superseded,
-        _ => Interruption::Away,
+        Some(Code::StaleGeneration) => Interruption::Superseded(error.to_string()),
+        _ => Interruption::Away(error.to_string()),
     }
 }
 

@@ -11,7 +11,7 @@ use harness::{Cluster, ClusterOptions, PATIENCE, until};
 async fn every_service_is_restarted_under_load_and_nothing_is_lost() -> Result<()> {
     let options = ClusterOptions { respond_apis: 2, orchestrators: 2, ..ClusterOptions::default() };
     let mut cluster = Cluster::start(options).await?;
-    let scenario = Scenario::begin(&cluster, 4, 15).await?;
+    let scenario = Scenario::begin(&cluster, 4, 10).await?;
     let mut seen = 0;
     let count = cluster.services().count();
     for number in 0..count {

@@ -41,7 +41,7 @@ async fn postgres_crashes_under_load_and_nothing_is_lost() -> Result<()> {
 async fn nats_dies_and_comes_back_and_nobody_notices() -> Result<()> {
     let options = ClusterOptions { respond_apis: 2, own_nats: true, ..ClusterOptions::default() };
     let mut cluster = Cluster::start(options).await?;
-    let scenario = Scenario::begin(&cluster, 3, 12).await?;
+    let scenario = Scenario::begin(&cluster, 3, 8).await?;
     until("the load runs", PATIENCE, async || Ok((scenario.answered() >= 3).then_some(()))).await?;
     cluster.nats.as_mut().context("it has its own")?.kill().await?;
     let url = cluster.orchestrators[0].url();

@@ -24,9 +24,8 @@ async fn an_empty_database_is_refused_until_it_is_migrated() -> Result<()> {
         .env("ASKBACK_INTERNAL_TOKEN", "x")
         .env("ASKBACK_HTTP_ADDR", "127.0.0.1:0");
     let mut service = ChildProcess::spawn(&service)?;
-    let status = service.wait(PATIENCE).await?;
-    let words = service.lines().join("\n");
-    ensure!(!status.success() && words.contains("askback migrate"), "it says what to do: {words}");
+    service.wait_for_line(|line| line.contains("askback migrate"), PATIENCE).await.context("it says what to do")?;
+    ensure!(!service.wait(PATIENCE).await?.success(), "it does not run without a schema");
 
     let (_folder, cli) = cli(database.url())?;
     for time in ["first", "second"] {
@@ -78,10 +77,12 @@ async fn a_bad_setting_stops_the_start_with_its_name() -> Result<()> {
             .env("ASKBACK_HTTP_ADDR", "127.0.0.1:0")
             .envs(settings.iter().copied());
         let mut process = ChildProcess::spawn(&command)?;
-        let status = process.wait(PATIENCE).await?;
+        for name in named {
+            let said = process.wait_for_line(|line| line.contains(name), PATIENCE).await;
+            said.with_context(|| format!("{program} with {settings:?} does not name {name}"))?;
+        }
+        ensure!(!process.wait(PATIENCE).await?.success(), "{program} starts with {settings:?}");
         let words = process.lines().join("\n");
-        ensure!(!status.success(), "{program} starts with {settings:?}");
-        ensure!(named.iter().all(|name| words.contains(name)), "{program} with {settings:?} says: {words}");
         ensure!(!words.contains("s3cret") && !words.contains("t0ken"), "a secret is shown: {words}");
     }
     Ok(())
