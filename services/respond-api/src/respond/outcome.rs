@@ -17,8 +17,9 @@ use wire::problem::{Code, Problem};
 
 /// How long a repeat waits for the first request.
 const REPEAT_WAIT: Duration = Duration::from_secs(5);
-/// How long reading the outcome of a confirmed response is tried.
-const READ_BOUND: Duration = Duration::from_secs(5);
+/// How long reading the outcome of a confirmed response is tried: what a hand-off and a resume leave of the 50 s that a
+/// response may take.
+const READ_BOUND: Duration = Duration::from_secs(10);
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(100);
 
