@@ -20,9 +20,15 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use axum::serve::ListenerExt as _;
 use http::Method;
+#[cfg(target_os = "linux")]
+use nix::sys::socket::{setsockopt, sockopt::TcpUserTimeout};
 use observe::Observer;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use wire::problem::{Code, Problem};
+
+/// How long the other end of a connection may leave bytes unacknowledged or its window closed, in milliseconds.
+#[cfg(target_os = "linux")]
+const STALL_MS: u32 = 30_000;
 
 /// What all routes of a process share.
 #[derive(Clone)]
@@ -68,9 +74,22 @@ pub async fn serve(listener: TcpListener, router: Router, server: Server) -> std
         if let Err(why) = connection.set_nodelay(true) {
             tracing::debug!(%why, "a connection keeps Nagle's algorithm");
         }
+        limit_stall(connection);
     });
     axum::serve(listener, router).with_graceful_shutdown(server.shutdown.closing().cancelled_owned()).await
 }
+
+/// Has the kernel close a connection whose other end takes nothing for [`STALL_MS`]: a response that cannot be written
+/// is not asked for more, so no code of ours would ever notice.
+#[cfg(target_os = "linux")]
+fn limit_stall(connection: &TcpStream) {
+    if let Err(why) = setsockopt(connection, TcpUserTimeout, &STALL_MS) {
+        tracing::debug!(%why, "a connection may stall for as long as its other end likes");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+const fn limit_stall(_connection: &TcpStream) {}
 
 /// The service that serves `method` on `path`, if any does: what an edge proxy routes by.
 fn server_of(method: &Method, path: &str) -> Option<&'static str> {
