@@ -3,6 +3,7 @@
 mod checks;
 mod commits;
 mod common;
+mod differential;
 mod flow;
 mod instances;
 mod plans;

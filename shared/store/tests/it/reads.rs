@@ -179,7 +179,7 @@ async fn a_token_is_worth_something_until_it_is_revoked_expires_or_loses_its_ses
     let person = PrincipalKind::Person { role: Role::Member, workspace: Some(world.workspace) };
     assert_eq!(who(2).await?, Some(person));
     assert_eq!(who(3).await?, None);
-    assert_eq!(store.tokens(&scope, PAGE).await?.items, [member.clone()]);
+    assert_eq!(store.tokens(&scope, PAGE).await?.items, std::slice::from_ref(&member));
     assert_eq!(store.tokens(&Scope::All, PAGE).await?.items, [admin.clone(), member.clone()]);
     assert!(matches!(store.revoke_token(&scope, admin.id, None).await, Err(WriteError::NotFound)));
     store.revoke_token(&scope, member.id, None).await?;
@@ -273,7 +273,7 @@ async fn a_repeated_creation_is_told_to_replay() -> Result<()> {
     let begin = Begin { prompt: None, grace: GRACE, traceparent: Some("00-1-2-01".to_owned()) };
     let key = key("/sessions");
     let extras = || SessionExtras {
-        agent_token: Some(NewAgentToken { id: id(), hash: rand_hash(), created_by: "ada" }),
+        agent_token: Some(NewAgentToken { id: id(), hash: any_hash(), created_by: "ada" }),
         key: Some(&key),
         ids: crate::common::ids(),
     };
@@ -290,7 +290,8 @@ async fn a_repeated_creation_is_told_to_replay() -> Result<()> {
     Ok(())
 }
 
-fn rand_hash() -> [u8; 32] {
+/// A hash no other token has.
+fn any_hash() -> [u8; 32] {
     let mut hash = [0; 32];
     hash[..16].copy_from_slice(id::<uuid::Uuid>().as_bytes());
     hash
