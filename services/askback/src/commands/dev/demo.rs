@@ -32,7 +32,8 @@ pub(super) async fn ensure(folder: &Folder, client: &Client) -> Result<Demo, Fai
     Ok(demo)
 }
 
-async fn goes_on(client: &Client, session: SessionId) -> Result<bool, Failure> {
+/// Whether a session exists and has not ended.
+pub(super) async fn goes_on(client: &Client, session: SessionId) -> Result<bool, Failure> {
     match client.session(session).await {
         Ok(session) => Ok(session.ended_at.is_none()),
         Err(ClientError::Problem(problem)) if problem.code() == Code::NotFound => Ok(false),

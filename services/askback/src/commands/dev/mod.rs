@@ -1,5 +1,6 @@
 //! `askback dev`: everything in one process, for a laptop.
 
+mod agent;
 mod demo;
 mod folder;
 mod services;
@@ -9,6 +10,7 @@ use crate::connection::DATA_DIR;
 use crate::database::{connect_as, store_failure};
 use crate::failure::Failure;
 use crate::output::Output;
+use agent::OwnAgent;
 use clap::Args;
 use demo::Demo;
 use devstack::Servers;
@@ -64,6 +66,7 @@ struct Started {
     data_dir: PathBuf,
     servers: Vec<String>,
     demo: Option<Demo>,
+    agent: Option<OwnAgent>,
 }
 
 pub(crate) async fn run(args: &DevArgs, out: &mut Output) -> Result<(), Failure> {
@@ -112,10 +115,19 @@ async fn serve(
     let url = format!("http://{bound}");
     // Standard output of a program that reads a document holds that document alone.
     let demo_sink = if out.is_json() { DemoSink::new(|line| eprintln!("{line}")) } else { DemoSink::stdout() };
-    let settings = Settings { store, nats_url, url: url.clone(), times: args.times, client_limits: args.client_limits.clone(), profiles, demo_sink };
+    let place = Place { folder, servers, url: url.clone(), store: store.clone(), profiles: profiles.clone() };
+    let settings = Settings {
+        store,
+        nats_url,
+        url: url.clone(),
+        times: args.times,
+        client_limits: args.client_limits.clone(),
+        profiles,
+        demo_sink,
+    };
     let services = Services::start(settings, listener, shutdown.clone()).await?;
     folder.write("url", &url)?;
-    let welcome = if services.ready().await { welcome(args, folder, servers, url, &token, out).await } else { Ok(()) };
+    let welcome = if services.ready().await { welcome(args, place, &token, out).await } else { Ok(()) };
     if welcome.is_err() {
         shutdown.request();
     }
@@ -123,24 +135,24 @@ async fn serve(
     welcome.and(ended)
 }
 
-/// Says where everything is, and makes the demo.
-async fn welcome(
-    args: &DevArgs,
-    folder: &Folder,
-    servers: &Servers,
+/// Where everything is.
+struct Place<'a> {
+    folder: &'a Folder,
+    servers: &'a Servers,
     url: String,
-    token: &SecretString,
-    out: &mut Output,
-) -> Result<(), Failure> {
+    store: Store,
+    profiles: AgentProfiles,
+}
+
+/// Says where everything is, and makes the demo and a session for an agent of one's own.
+async fn welcome(args: &DevArgs, place: Place<'_>, token: &SecretString, out: &mut Output) -> Result<(), Failure> {
+    let Place { folder, servers, url, store, profiles } = place;
     let token = Secret::new(token.expose_secret());
-    let demo = if args.demo {
-        let client = Client::new(&url, Some(&token))?;
-        Some(demo::ensure(folder, &client).await?)
-    } else {
-        None
-    };
+    let client = Client::new(&url, Some(&token))?;
+    let demo = if args.demo { Some(demo::ensure(folder, &client).await?) } else { None };
+    let agent = agent::ensure(folder, &store, &profiles, &client, &url).await?;
     let data_dir = folder.path().to_owned();
-    let started = Started { url, token, data_dir, servers: servers.found().to_vec(), demo };
+    let started = Started { url, token, data_dir, servers: servers.found().to_vec(), demo, agent };
     out.show(&started, write)?;
     Ok(())
 }
@@ -157,6 +169,15 @@ fn write(out: &mut Output, started: &Started) -> io::Result<()> {
         ("  data", started.data_dir.display().to_string()),
     ])?;
     out.text("")?;
+    if let Some(OwnAgent { mcp_url, token, .. }) = &started.agent {
+        out.text(
+            "Let an agent of your own ask: give its MCP client this URL and token (docs/mcp.md has more clients):",
+        )?;
+        out.fields(&[("  mcp", mcp_url.clone()), ("  token", token.expose().to_owned())])?;
+        let header = format!("--header \"Authorization: Bearer {}\"", token.expose());
+        out.text(&format!("  claude mcp add --transport http askback {mcp_url} {header}"))?;
+        out.text("")?;
+    }
     let command = command(started);
     if started.demo.is_some() {
         out.text("The demo agent has asked you something. Answer from another terminal, in this folder:")?;

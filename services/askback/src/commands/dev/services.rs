@@ -68,6 +68,7 @@ impl Services {
             name: "dev-orchestrator".to_owned(),
             url: settings.url.clone(),
             tasks: shutdown.tasks().clone(),
+            gateway: None,
             demo_sink: settings.demo_sink.clone(),
         })
         .await
