@@ -11,7 +11,7 @@ use crate::term::{Registration, Tenure};
 use crate::waiters::{LostWaiter, Waiters};
 use crate::watchdog::Watchdog;
 use crate::watched::Watched;
-use crate::{agent_api, internal_api, keeper, looks, losses, settle, takeover, work};
+use crate::{agent_api, housekeeping, internal_api, keeper, looks, losses, settle, takeover, work};
 use anyhow::Context as _;
 use axum::Router;
 use domain::ids::{ClaimId, SessionId};
@@ -148,6 +148,7 @@ impl Orchestrator {
         });
         self.tasks.spawn(losses::attend(self.clone(), lost));
         self.tasks.spawn(looks::attend(self.clone()));
+        self.tasks.spawn(housekeeping::attend(self.clone()));
         if let Some(hints) = hints {
             self.tasks.spawn(work::follow_hints(self.clone(), hints));
         }

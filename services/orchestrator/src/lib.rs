@@ -11,7 +11,7 @@
 //! | `agent_api`, `mcp`, `asking` | the HTTP agent API, MCP; asking and waiting |
 //! | `waiters`, `watched`, `executions` | who waits, whose news matter, when agents were last seen |
 //! | `internal_api`, `delivery`, `resolver`, `notifier`, `watchdog` | a claimed answer on its way to the agent |
-//! | `work`, `looks`, `losses`, `settle` | the loops: due work, looking again, lost waiters, overdue claims |
+//! | `work`, `looks`, `losses`, `settle`, `housekeeping` | the loops: due work, looking again, lost waiters, overdue claims, sweeping |
 //! | `runtimes` | how agents get their prompts |
 //! | `event_pump` | committed events on their way out of the house |
 
@@ -24,6 +24,7 @@ mod docs;
 mod event_pump;
 mod executions;
 mod forward;
+mod housekeeping;
 mod internal_api;
 mod keeper;
 mod looks;

@@ -37,6 +37,8 @@ pub struct Parts {
     pub internal_token: InternalToken,
     /// Where commands run that outlive the caller's connection; the end of the process waits for them.
     pub tasks: TaskTracker,
+    /// The gateway before the orchestrators, for calls that any of them may take.
+    pub gateway: Option<String>,
     /// This process's own epoch, as [`crate::join`] keeps it: what claims are made under.
     pub epoch: watch::Receiver<Option<Epoch>>,
 }
@@ -60,8 +62,8 @@ impl App {
     /// Puts the parts together.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
-        let Parts { store, times, profiles, metrics, internal_token, tasks, epoch } = parts;
-        let orchestrators = Orchestrators::new(store.clone(), &internal_token);
+        let Parts { store, times, profiles, metrics, internal_token, tasks, gateway, epoch } = parts;
+        let orchestrators = Orchestrators::new(store.clone(), &internal_token, gateway);
         Self {
             store,
             times,

@@ -8,6 +8,9 @@ use std::collections::HashMap;
 use store::{Store, StoreError};
 use wire::{Client, Secret};
 
+/// Stands for the gateway among epochs, which begin with 1.
+const GATEWAY: Epoch = Epoch(0);
+
 /// Most clients kept. Epochs are never used again, so old ones only take up room.
 const KEPT: usize = 256;
 
@@ -25,13 +28,15 @@ pub(crate) struct Orchestrator {
 pub(crate) struct Orchestrators {
     store: Store,
     token: Secret,
+    /// Stands before all of them, where there is one.
+    gateway: Option<String>,
     clients: Mutex<HashMap<Epoch, Client>>,
 }
 
 impl Orchestrators {
-    pub(crate) fn new(store: Store, token: &InternalToken) -> Self {
+    pub(crate) fn new(store: Store, token: &InternalToken, gateway: Option<String>) -> Self {
         let token = Secret::new(token.secret().expose_secret());
-        Self { store, token, clients: Mutex::default() }
+        Self { store, token, gateway, clients: Mutex::default() }
     }
 
     /// The orchestrator of an epoch, whether or not it lives. `None` if there never was one, or its address cannot be
@@ -51,8 +56,11 @@ impl Orchestrators {
         Ok(owner.and_then(|owner| self.at(owner.epoch, &owner.url)))
     }
 
-    /// Any orchestrator whose lease is valid.
+    /// Any orchestrator whose lease is valid: the gateway's choice, where there is a gateway.
     pub(crate) async fn any(&self) -> Result<Option<Orchestrator>, StoreError> {
+        if let Some(gateway) = &self.gateway {
+            return Ok(self.at(GATEWAY, gateway));
+        }
         let all = self.store.live_orchestrators().await?;
         Ok(all.iter().find_map(|instance| self.at(instance.epoch, &instance.url)))
     }

@@ -45,7 +45,8 @@ pub async fn run(args: ServiceArgs, shutdown: Shutdown) -> anyhow::Result<()> {
     let health = health(&store, hints, shutdown.clone());
     let server = Server { service: SERVICE, metrics: metrics.clone(), health, shutdown: shutdown.clone() };
     let tasks = shutdown.tasks().clone();
-    let parts = Parts { store, times: args.times, profiles, metrics, internal_token, tasks, epoch };
+    let gateway = args.orchestrator_url.clone();
+    let parts = Parts { store, times: args.times, profiles, metrics, internal_token, tasks, gateway, epoch };
     let serving = serve(listener, router(App::new(parts)), server);
     tokio::pin!(serving);
     // Commands hand nothing over: what is left of the end is to let those finish that were begun.

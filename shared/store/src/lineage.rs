@@ -49,9 +49,16 @@ async fn raise(connection: &mut PgConnection, system: &str, timeline: &str) -> R
     )
     .fetch_optional(&mut *connection)
     .await?;
-    if let Some(epoch) = raised {
-        tracing::warn!(epoch, system, timeline, "the database's lineage is new: its epoch was raised");
-        return Ok(epoch);
+    match raised {
+        Some(1) => {
+            tracing::info!(system, timeline, "recorded the lineage of a new database");
+            return Ok(1);
+        }
+        Some(epoch) => {
+            tracing::warn!(epoch, system, timeline, "the database is another than before: its epoch was raised");
+            return Ok(epoch);
+        }
+        None => {}
     }
     sqlx::query_scalar!("select epoch from lineage").fetch_one(connection).await
 }

@@ -98,6 +98,7 @@ impl World {
             metrics: Metrics::new(),
             internal_token: InternalToken::random(),
             tasks: shutdown.tasks().clone(),
+            gateway: None,
             epoch: seen,
         });
         let health = Health::builder(Version::of_build(1)).build(shutdown.clone());

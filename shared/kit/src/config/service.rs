@@ -42,6 +42,10 @@ pub struct ServiceArgs {
     #[arg(long, env = "ASKBACK_ADVERTISED_URL", value_parser = advertised)]
     pub advertised_url: Option<String>,
 
+    /// The gateway before the orchestrators, if there is one; otherwise any orchestrator that lives is called directly.
+    #[arg(long, env = "ASKBACK_ORCHESTRATOR_URL", value_parser = gateway)]
+    pub orchestrator_url: Option<String>,
+
     /// The name of this instance; a process with the name of a predecessor takes its place at once.
     /// Host name and role when absent.
     #[arg(long, env = "ASKBACK_INSTANCE_NAME", value_parser = instance)]
@@ -146,12 +150,20 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 fn advertised(text: &str) -> Result<String, String> {
+    url("ASKBACK_ADVERTISED_URL", text)
+}
+
+fn gateway(text: &str) -> Result<String, String> {
+    url("ASKBACK_ORCHESTRATOR_URL", text)
+}
+
+fn url(name: &'static str, text: &str) -> Result<String, String> {
     let uri = text.parse::<http::Uri>().ok();
     let usable = uri.is_some_and(|uri| {
         matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some() && uri.query().is_none()
     });
     if !usable {
-        return Err("ASKBACK_ADVERTISED_URL must be an http or https URL".to_owned());
+        return Err(format!("{name} must be an http or https URL"));
     }
     Ok(text.trim_end_matches('/').to_owned())
 }

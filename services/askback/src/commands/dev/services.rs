@@ -68,7 +68,6 @@ impl Services {
             name: "dev-orchestrator".to_owned(),
             url: settings.url.clone(),
             tasks: shutdown.tasks().clone(),
-            gateway: None,
             demo_sink: settings.demo_sink.clone(),
         })
         .await
@@ -163,6 +162,7 @@ async fn respond_api(
         metrics: metrics.clone(),
         internal_token,
         tasks: shutdown.tasks().clone(),
+        gateway: None,
         epoch,
     })))
 }
