@@ -6,7 +6,7 @@ use crate::service::{Arm, Service};
 use crate::times::TestTimes;
 use crate::wait::{PATIENCE, until};
 use anyhow::{Context, Result, bail};
-use devstack::{SharedNats, TestDb, TestNats, TestPostgres};
+use devstack::{TestDb, TestNats, TestPostgres};
 use domain::ids::{SessionId, TaskId, WorkspaceId};
 use domain::object::Role;
 use kit::auth::{TokenKind, mint};
@@ -33,8 +33,6 @@ pub struct ClusterOptions {
     pub times: TestTimes,
     /// A Postgres of the test's own, to be stopped and started.
     pub own_postgres: bool,
-    /// A nats-server of the test's own, to be killed and started.
-    pub own_nats: bool,
     /// Whether every pass over a crash point is written down.
     pub log_passes: bool,
 }
@@ -47,7 +45,6 @@ impl Default for ClusterOptions {
             projections: 1,
             times: TestTimes::default(),
             own_postgres: false,
-            own_nats: false,
             log_passes: false,
         }
     }
@@ -66,12 +63,11 @@ pub struct Cluster {
     pub store: Store,
     /// The test's own Postgres, if it wanted one.
     pub postgres: Option<TestPostgres>,
-    /// The test's own nats-server, if it wanted one.
-    pub nats: Option<TestNats>,
+    /// The nats-server. Always the test's own: the event stream belongs to one database.
+    pub nats: TestNats,
     admin: Secret,
     // After everything that uses them.
     dir: TempDir,
-    _shared_nats: Option<SharedNats>,
     _database: Option<TestDb>,
 }
 
@@ -116,19 +112,11 @@ impl Cluster {
             let url = database.url().to_owned();
             (None, Some(database), url)
         };
-        let (nats, shared_nats, nats_url) = if options.own_nats {
-            let nats = TestNats::start().await?;
-            let url = nats.url().to_owned();
-            (Some(nats), None, url)
-        } else {
-            let nats = SharedNats::join().await?;
-            let url = nats.url().to_owned();
-            (None, Some(nats), url)
-        };
+        let nats = TestNats::start().await?;
         let dir = tempfile::tempdir().context("cannot make a temporary folder")?;
         let mut environment = vec![
             ("ASKBACK_DATABASE_URL".to_owned(), url.clone()),
-            ("ASKBACK_NATS_URL".to_owned(), nats_url),
+            ("ASKBACK_NATS_URL".to_owned(), nats.url().to_owned()),
             ("ASKBACK_INTERNAL_TOKEN".to_owned(), "internal-token-of-the-tests".to_owned()),
             ("ASKBACK_LOG_FORMAT".to_owned(), "text".to_owned()),
         ];
@@ -145,18 +133,7 @@ impl Cluster {
         let projections = several("askback-projection", "projection", options.projections)?;
         let store = Store::connect(&url, StoreOptions { max_connections: 4, ..StoreOptions::default() }).await?;
         let admin = make_admin(&store).await?;
-        Ok(Self {
-            respond_apis,
-            orchestrators,
-            projections,
-            store,
-            postgres,
-            nats,
-            admin,
-            dir,
-            _shared_nats: shared_nats,
-            _database: database,
-        })
+        Ok(Self { respond_apis, orchestrators, projections, store, postgres, nats, admin, dir, _database: database })
     }
 
     /// All services.

@@ -39,11 +39,11 @@ async fn postgres_crashes_under_load_and_nothing_is_lost() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nats_dies_and_comes_back_and_nobody_notices() -> Result<()> {
-    let options = ClusterOptions { respond_apis: 2, own_nats: true, ..ClusterOptions::default() };
+    let options = ClusterOptions { respond_apis: 2, ..ClusterOptions::default() };
     let mut cluster = Cluster::start(options).await?;
     let scenario = Scenario::begin(&cluster, 3, 8).await?;
     until("the load runs", PATIENCE, async || Ok((scenario.answered() >= 3).then_some(()))).await?;
-    cluster.nats.as_mut().context("it has its own")?.kill().await?;
+    cluster.nats.kill().await?;
     let url = cluster.orchestrators[0].url();
     let status = async |wanted: &str| {
         until(&format!("the orchestrator is {wanted}"), PATIENCE, async || {
@@ -56,7 +56,7 @@ async fn nats_dies_and_comes_back_and_nobody_notices() -> Result<()> {
     status("degraded").await?;
     let before = scenario.answered();
     until("answers arrive without NATS", PATIENCE, async || Ok((scenario.answered() > before).then_some(()))).await?;
-    cluster.nats.as_mut().context("it has its own")?.start_again().await?;
+    cluster.nats.start_again().await?;
     status("ready").await?;
     scenario.settle().await?;
     cluster.assert_healthy().await
