@@ -57,7 +57,7 @@ async fn an_empty_new_broker_gets_all_there_is() -> Result<()> {
     assert_eq!(seen, world.all_placed().await?);
     assert_in_order(&seen);
 
-    // A stream that lost what was acknowledged last is filled from where it ends.
+    // And what is told from then on follows.
     world.live_a_session().await?;
     let upto = world.all_published().await?;
     assert_in_order(&world.subscribed(upto).await?);

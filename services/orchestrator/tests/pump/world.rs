@@ -107,8 +107,10 @@ impl World {
     pub(crate) async fn all_published(&self) -> Result<i64> {
         let published = async {
             loop {
+                // In this order: what is placed after the first look is seen by the second.
+                let placed = self.store.sequence(1).await?.is_some_and(|done| done.count == 0);
                 let publication = self.store.publication().await?;
-                if publication.lag() == 0 && self.store.sequence(1).await?.is_some_and(|done| done.count == 0) {
+                if placed && publication.lag() == 0 {
                     return anyhow::Ok(publication.published);
                 }
                 sleep(Duration::from_millis(10)).await;

@@ -87,9 +87,9 @@ pub struct Horizon {
     /// The last position that has been given; 0 before the first.
     pub head: i64,
     /// The epoch of the lineage.
-    lineage: i64,
-    /// Epochs with the first position of each, ascending.
-    epochs: Vec<(i64, i64)>,
+    pub lineage: i64,
+    /// Epochs in which positions were given, with the first of each, ascending.
+    pub epochs: Vec<(i64, i64)>,
 }
 
 impl Horizon {
