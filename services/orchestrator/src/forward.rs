@@ -22,6 +22,11 @@ const PASSED_ON: [HeaderName; 6] = [
 /// Headers that come back with its answer.
 const PASSED_BACK: [HeaderName; 2] = [header::CONTENT_TYPE, header::RETRY_AFTER];
 
+/// Those headers of a request that go with it when it is forwarded.
+pub(crate) fn passed_on(headers: &HeaderMap) -> HeaderMap {
+    PASSED_ON.iter().filter_map(|name| Some((name.clone(), headers.get(name)?.clone()))).collect()
+}
+
 /// A request as it is sent on.
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
@@ -58,13 +63,8 @@ impl Forwarder {
         let Outgoing { method, uri, headers, body } = outgoing;
         let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
         let url = format!("{}{path}", owner.url.trim_end_matches('/'));
-        let mut request = self.0.request(method, url).header(FORWARDED_EPOCH, owner.epoch.0).body(body);
-        for name in &PASSED_ON {
-            if let Some(value) = headers.get(name) {
-                request = request.header(name, value);
-            }
-        }
-        request.send().await
+        let request = self.0.request(method, url).header(FORWARDED_EPOCH, owner.epoch.0).body(body);
+        request.headers(passed_on(&headers)).send().await
     }
 
     /// Sends a request to the owner of its session and gives back what that answers.

@@ -2,7 +2,7 @@
 
 use super::App;
 use crate::agent_api::authenticate;
-use crate::forward::{Outgoing, meant_for};
+use crate::forward::{Outgoing, meant_for, passed_on};
 use axum::extract::{FromRequestParts, RawPathParams};
 use bytes::Bytes;
 use domain::ids::{ClaimId, Epoch, ExecutionId, SessionId, TokenId};
@@ -75,7 +75,7 @@ impl FromRequestParts<App> for Caller {
             traceparent: parts.extensions.get::<TraceParent>().map(|trace| trace.as_str().to_owned()),
             method: parts.method.clone(),
             uri: parts.uri.clone(),
-            headers: parts.headers.clone(),
+            headers: passed_on(&parts.headers),
         })
     }
 }

@@ -39,12 +39,16 @@ use kit::config::ClientLimits;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
+use tokio::time::timeout;
 
 /// What the handlers share.
 type App = Arc<Orchestrator>;
 
 /// Pause before an owner is looked for again.
 const AGAIN: Duration = Duration::from_millis(200);
+
+/// How long the end of a stream may wait to know whether other instances live.
+const OTHERS_BOUND: Duration = Duration::from_secs(1);
 
 /// What serving MCP needs to remember.
 #[derive(Debug)]
@@ -66,8 +70,11 @@ impl Mcp {
     async fn others_live(&self, app: &Orchestrator) -> bool {
         let ask = async || {
             let own = app.tenure.present().epoch;
-            let live = app.store.live_orchestrators().await.unwrap_or_default();
-            live.iter().any(|instance| instance.epoch != own)
+            match timeout(OTHERS_BOUND, app.store.live_orchestrators()).await {
+                Ok(Ok(live)) => live.iter().any(|instance| instance.epoch != own),
+                // Whoever comes back later finds somebody in either case.
+                Ok(Err(_)) | Err(_) => false,
+            }
         };
         *self.others.get_or_init(ask).await
     }

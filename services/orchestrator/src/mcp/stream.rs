@@ -109,9 +109,10 @@ impl Stream {
 
     async fn advance(&self, step: Step) -> Step {
         match step {
-            Step::Seek => self.kept_alive(self.seek()).await,
+            // What is rare is kept apart: of streams that just wait there are many, and each should be small.
+            Step::Seek => Box::pin(self.kept_alive(self.seek())).await,
             Step::Wait(term, waiting) => self.kept_alive(self.wait(term, waiting)).await,
-            Step::Relay(upstream) => self.relay(upstream).await,
+            Step::Relay(upstream) => Box::pin(self.relay(upstream)).await,
             other => other,
         }
     }
