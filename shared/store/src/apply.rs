@@ -50,7 +50,7 @@ pub(crate) async fn apply(
         None => (None, None),
     };
     let done = sqlx::query_file!(
-        "src/sql/apply.sql",
+        "src/sql/write_decision.sql",
         Json(writes.changes) as _,
         Json(writes.events) as _,
         seen.session.workspace_id.0,

@@ -3,6 +3,7 @@
 use crate::WriteError;
 use crate::error::{Kind, StoreError, TransactError, kind, timed_out};
 use crate::idempotency::{IdempotencyKey, hold};
+use crate::load::Lock;
 use crate::page::Scope;
 use crate::pool::Store;
 use crate::task;
@@ -101,7 +102,7 @@ async fn create(
     })?;
     let mut options = Options::new(extras.ids.clone());
     options.traceparent.clone_from(&begin.traceparent);
-    decide_and_write(tx, row.id, begin, &options).await
+    decide_and_write(tx, row.id, Lock::None, begin, &options).await
 }
 
 async fn insert(tx: &mut Tx, row: &Session) -> Result<(), sqlx::Error> {

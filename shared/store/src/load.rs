@@ -22,50 +22,118 @@ pub(crate) struct Loaded {
     pub(crate) key_held: bool,
 }
 
-/// What is loaded beyond what every decision sees.
-#[derive(Default)]
-pub(crate) struct Extras<'a> {
-    pub(crate) needs: Needs,
-    pub(crate) bundles: Vec<PendingId>,
-    pub(crate) key: Option<&'a IdempotencyKey>,
+/// What the database answers.
+struct Answer {
+    rows: Json<Rows>,
+    now: OffsetDateTime,
+    lineage: i64,
+    owner_fenced: Option<bool>,
+    key_held: bool,
 }
 
-/// Loads sessions that exist, are not deleted and lie in the scope, in no particular order.
-pub(crate) async fn load(
+impl From<Answer> for Loaded {
+    fn from(answer: Answer) -> Self {
+        let Answer { rows, now, lineage, owner_fenced, key_held } = answer;
+        Self {
+            view: View { rows: rows.0, now: now.into(), lineage },
+            owner_fenced: owner_fenced.unwrap_or(false),
+            key_held,
+        }
+    }
+}
+
+/// Which lock a session is loaded under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lock {
+    /// None, or one that is held already.
+    None,
+    /// The session's, for which this waits.
+    Session,
+    /// The session's and its task's.
+    SessionAndTask,
+}
+
+/// Loads a session that exists and is not deleted, and whether a key is held.
+pub(crate) async fn load_for_decision(
     connection: &mut PgConnection,
-    sessions: &[SessionId],
-    scope: &Scope,
-    extras: Extras<'_>,
-) -> Result<Vec<Loaded>, sqlx::Error> {
-    let Extras { needs, bundles, key } = extras;
-    let sessions: Vec<Uuid> = sessions.iter().map(|id| id.0).collect();
-    let bundles: Vec<Uuid> = bundles.into_iter().chain(needs.pending_id).map(|id| id.0).collect();
-    let found = sqlx::query_file!(
-        "src/sql/load.sql",
-        &sessions,
-        scope.ids() as _,
-        &bundles,
+    session: SessionId,
+    lock: Lock,
+    needs: &Needs,
+    key: Option<&IdempotencyKey>,
+) -> Result<Option<Loaded>, sqlx::Error> {
+    if lock == Lock::None {
+        return load_session(connection, session, &Scope::All, needs, key).await;
+    }
+    let named: Vec<Uuid> = needs.pending_id.iter().map(|id| id.0).collect();
+    let found = sqlx::query_file_as!(
+        Answer,
+        "src/sql/lock_session.sql",
+        lock == Lock::SessionAndTask,
+        session.0,
+        &named,
         needs.claim_id.map(|id| id.0),
         needs.message_id.map(|id| id.0),
         needs.turn_id.map(|id| id.0),
         needs.generation,
         needs.execution_id.map(|id| id.0),
-        needs.request_id,
-        needs.content_hash,
+        needs.request_id.as_deref(),
+        needs.content_hash.as_deref(),
         &needs.keys,
         key.map(|key| key.principal.as_str()),
         key.map(|key| key.method.as_str()),
         key.map(|key| key.path.as_str()),
         key.map(|key| key.key.as_str()),
     )
-    .fetch_all(connection)
+    .fetch_optional(connection)
     .await?;
-    let loaded = found.into_iter().map(|row| Loaded {
-        view: View { rows: row.rows.0, now: row.now.into(), lineage: row.lineage },
-        owner_fenced: row.owner_fenced.unwrap_or(false),
-        key_held: row.key_held,
-    });
-    Ok(loaded.collect())
+    Ok(found.map(Loaded::from))
+}
+
+async fn load_session(
+    connection: &mut PgConnection,
+    session: SessionId,
+    scope: &Scope,
+    needs: &Needs,
+    key: Option<&IdempotencyKey>,
+) -> Result<Option<Loaded>, sqlx::Error> {
+    let named: Vec<Uuid> = needs.pending_id.iter().map(|id| id.0).collect();
+    let found = sqlx::query_file_as!(
+        Answer,
+        "src/sql/load_session.sql",
+        session.0,
+        scope.ids() as _,
+        &named,
+        needs.claim_id.map(|id| id.0),
+        needs.message_id.map(|id| id.0),
+        needs.turn_id.map(|id| id.0),
+        needs.generation,
+        needs.execution_id.map(|id| id.0),
+        needs.request_id.as_deref(),
+        needs.content_hash.as_deref(),
+        &needs.keys,
+        key.map(|key| key.principal.as_str()),
+        key.map(|key| key.method.as_str()),
+        key.map(|key| key.path.as_str()),
+        key.map(|key| key.key.as_str()),
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(found.map(Loaded::from))
+}
+
+/// Loads sessions that exist, are not deleted and lie in the scope, in no particular order.
+pub(crate) async fn load_sessions(
+    connection: &mut PgConnection,
+    sessions: &[SessionId],
+    scope: &Scope,
+    bundles: &[PendingId],
+) -> Result<Vec<Loaded>, sqlx::Error> {
+    let sessions: Vec<Uuid> = sessions.iter().map(|id| id.0).collect();
+    let bundles: Vec<Uuid> = bundles.iter().map(|id| id.0).collect();
+    let found = sqlx::query_file_as!(Answer, "src/sql/load_sessions.sql", &sessions, scope.ids() as _, &bundles)
+        .fetch_all(connection)
+        .await?;
+    Ok(found.into_iter().map(Loaded::from).collect())
 }
 
 impl Store {
@@ -75,10 +143,21 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn view(&self, scope: &Scope, session: SessionId, needs: &Needs) -> Result<Option<View>, StoreError> {
-        let extras = Extras { needs: needs.clone(), ..Extras::default() };
         let mut connection = self.pool.acquire().await?;
-        let loaded = load(&mut connection, &[session], scope, extras).await?;
-        Ok(loaded.into_iter().next().map(|loaded| loaded.view))
+        let loaded = load_session(&mut connection, session, scope, needs, None).await?;
+        Ok(loaded.map(|loaded| loaded.view))
+    }
+
+    /// The rows of the session that a bundle belongs to, with that bundle, as one moment shows them, without a lock.
+    /// `None` if the bundle is unknown, or its session deleted or outside the scope.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn view_of_bundle(&self, scope: &Scope, pending: PendingId) -> Result<Option<View>, StoreError> {
+        let found = sqlx::query_file_as!(Answer, "src/sql/load_session_of_bundle.sql", pending.0, scope.ids() as _)
+            .fetch_optional(&self.pool)
+            .await?;
+        Ok(found.map(|answer| Loaded::from(answer).view))
     }
 
     /// The rows of several sessions, as one moment shows them, in the order asked for; unknown, deleted and foreign
@@ -95,9 +174,8 @@ impl Store {
         if sessions.is_empty() {
             return Ok(Vec::new());
         }
-        let extras = Extras { bundles: bundles.to_vec(), ..Extras::default() };
         let mut connection = self.pool.acquire().await?;
-        let loaded = load(&mut connection, sessions, scope, extras).await?;
+        let loaded = load_sessions(&mut connection, sessions, scope, bundles).await?;
         let mut by_id: BTreeMap<SessionId, View> =
             loaded.into_iter().map(|loaded| (loaded.view.session.id, loaded.view)).collect();
         Ok(sessions.iter().filter_map(|session| by_id.remove(session)).collect())

@@ -2,7 +2,7 @@
 
 use crate::error::{StoreError, WriteError};
 use crate::idempotency::{IdempotencyKey, hold};
-use crate::load::{Extras, load};
+use crate::load::load_sessions;
 use crate::page::{Keyset, Page, PageArgs, Scope};
 use crate::pool::Store;
 use crate::tx::Tx;
@@ -242,7 +242,7 @@ async fn living_sessions(tx: &mut Tx, task: TaskId) -> Result<Vec<SessionId>, sq
 
 /// What the sessions of a task wait for; permission wins over clarification.
 async fn pending_action(tx: &mut Tx, sessions: &[SessionId]) -> Result<Option<PendingAction>, sqlx::Error> {
-    let loaded = load(tx.connection(), sessions, &Scope::All, Extras::default()).await?;
+    let loaded = load_sessions(tx.connection(), sessions, &Scope::All, &[]).await?;
     Ok(loaded.iter().filter_map(|loaded| loaded.view.pending_action(loaded.view.now)).max())
 }
 

@@ -3,8 +3,7 @@
 use crate::apply::{Applied, Writes, apply};
 use crate::error::{Kind, TransactError, is_held_key, kind, timed_out};
 use crate::idempotency::{IdempotencyKey, Idempotent};
-use crate::load::{Extras, Loaded, load};
-use crate::page::Scope;
+use crate::load::{Loaded, Lock, load_for_decision};
 use crate::pool::Store;
 use crate::tx::Tx;
 use domain::ids::{Epoch, Ids, SessionId};
@@ -155,10 +154,8 @@ impl Store {
         C::Reply: Send,
     {
         let mut tx = Tx::begin(self).await?;
-        let work = async {
-            lock(&mut tx, session, with_task).await?;
-            decide_and_write(&mut tx, session, command, options).await
-        };
+        let lock = if with_task { Lock::SessionAndTask } else { Lock::Session };
+        let work = decide_and_write(&mut tx, session, lock, command, options);
         let outcome = match timeout(WORK_BOUND, work).await {
             Ok(outcome) => outcome,
             Err(_) => Err(Failure::Statement(timed_out(WORK_BOUND))),
@@ -199,36 +196,19 @@ impl Store {
     }
 }
 
-/// Waits for the session's lock. The lock is a statement of its own: what is loaded after it sees everything that was
-/// committed before it was given. A command that has lost to a change of its task locks that, too.
-async fn lock(tx: &mut Tx, session: SessionId, with_task: bool) -> Result<(), Failure> {
-    let found = sqlx::query_scalar!(
-        "select task_id from task_sessions where id = $1 and deleted_at is null for no key update",
-        session.0
-    )
-    .fetch_optional(tx.connection())
-    .await?;
-    let task = found.ok_or(Rejection::NotFound)?;
-    if with_task {
-        sqlx::query_scalar!("select id from tasks where id = $1 for no key update", task)
-            .fetch_optional(tx.connection())
-            .await?;
-    }
-    Ok(())
-}
-
-/// Loads a session that is locked, decides, and writes what was decided.
+/// Locks and loads a session, decides, and writes what was decided. A command that has lost to a change of its task locks
+/// that, too.
 pub(crate) async fn decide_and_write<C: Command>(
     tx: &mut Tx,
     session: SessionId,
+    lock: Lock,
     command: &C,
     options: &Options<C::Reply>,
 ) -> Result<Pending<C::Reply>, Failure> {
     let idempotent = options.idempotent.as_ref();
-    let extras =
-        Extras { needs: command.needs(), key: idempotent.map(|idempotent| &idempotent.key), ..Extras::default() };
-    let loaded = load(tx.connection(), &[session], &Scope::All, extras).await?;
-    let loaded = loaded.into_iter().next().ok_or(Rejection::NotFound)?;
+    let key = idempotent.map(|idempotent| &idempotent.key);
+    let loaded = load_for_decision(tx.connection(), session, lock, &command.needs(), key).await?;
+    let loaded = loaded.ok_or(Rejection::NotFound)?;
     if loaded.key_held {
         return Err(Failure::Final(TransactError::KeyHeld));
     }

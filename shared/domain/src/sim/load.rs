@@ -1,4 +1,4 @@
-//! What the store loads for a decision, in the same words: `shared/store/src/sql/load.sql` is the other copy.
+//! What the store loads for a decision, in the same words: `load_session` in its migrations is the other copy.
 
 use crate::object::{TurnKind, TurnStatus};
 use crate::session::Needs;
