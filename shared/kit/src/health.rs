@@ -19,6 +19,7 @@ const FRESH: Duration = Duration::from_millis(250);
 
 /// What readiness consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "ReadinessCheck"))]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
     /// The database answers.
@@ -33,6 +34,7 @@ pub enum Check {
 
 /// What this binary is.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Version {
     /// The release.
     pub version: &'static str,
@@ -74,17 +76,26 @@ pub struct HealthBuilder {
     probes: BTreeMap<Check, Probe>,
 }
 
+/// Whether requests should come here.
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "ReadinessStatus"))]
 #[serde(rename_all = "snake_case")]
 enum Status {
+    /// Yes.
     Ready,
+    /// Yes, though NATS is away.
     Degraded,
+    /// No.
     NotReady,
 }
 
+/// What `/readyz` says.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 struct Readiness {
+    /// Whether requests should come here.
     status: Status,
+    /// Which checks hold.
     checks: Checks,
 }
 
@@ -179,6 +190,32 @@ pub fn routes<S: Clone + Send + Sync + 'static>(health: Health) -> axum::Router<
         .route("/readyz", get(readyz))
         .route("/version", get(async |State(health): State<Health>| Json(health.0.version.clone())))
         .with_state(health)
+}
+
+/// What the API's description says of what every process serves beside its own.
+#[cfg(feature = "openapi")]
+#[must_use]
+pub fn docs() -> Vec<wire::openapi::Endpoint> {
+    use serde_json::{Map, Value, json};
+    use wire::openapi::{Endpoint, Example};
+    let live = json!({ "status": "live" });
+    let checks = json!({ "nats": true, "postgres": true, "reconciled": true, "schema": true });
+    let version = Version { version: "0.1.0", commit: "unknown", schema: 3 };
+    vec![
+        Endpoint::operation("livez", "/livez", "Whether the process lives.")
+            .gives::<Map<String, Value>>(200, "It does.")
+            .example(Example::new("live").gives(200, live)),
+        Endpoint::operation("readyz", "/readyz", "Whether requests should come here.")
+            .details("Without NATS a service is degraded, not unready.")
+            .gives::<Readiness>(200, "Ready or degraded.")
+            .gives::<Readiness>(503, "Not ready.")
+            .example(Example::new("ready").gives(200, json!({ "status": "ready", "checks": checks }))),
+        Endpoint::operation("version", "/version", "What the binary is.")
+            .gives::<Version>(200, "Its release, its commit and the newest schema that it knows.")
+            .example(Example::new("version").gives(200, version)),
+        Endpoint::operation("metrics", "/metrics", "The instruments, for Prometheus.")
+            .gives_text("application/openmetrics-text", "The instruments."),
+    ]
 }
 
 async fn readyz(State(health): State<Health>) -> (StatusCode, Json<Readiness>) {

@@ -47,8 +47,9 @@ pub struct Attached {
 pub struct NextPrompt {
     /// The execution that asks; only the newest is served.
     pub execution_id: ExecutionId,
-    /// How long to hold the request, 0..[`PROMPT_WAIT_MAX_MS`].
+    /// How long to hold the request, in milliseconds.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schemars(range(max = PROMPT_WAIT_MAX_MS)))]
     pub wait_ms: u32,
 }
 
@@ -232,8 +233,9 @@ pub struct Ask {
     /// The agent's name for this ask: the same again is the same bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// How long to hold the request, 0..[`ASK_WAIT_MAX_MS`].
+    /// How long to hold the request, in milliseconds.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schemars(range(max = ASK_WAIT_MAX_MS)))]
     pub wait_ms: u32,
 }
 
@@ -254,8 +256,9 @@ impl Ask {
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Wait {
-    /// How long to hold the request, 0..[`ASK_WAIT_MAX_MS`].
+    /// How long to hold the request, in milliseconds.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schemars(range(max = ASK_WAIT_MAX_MS)))]
     pub wait_ms: u32,
 }
 

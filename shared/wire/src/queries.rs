@@ -18,6 +18,7 @@ pub struct WorkspacePage {
     pub workspace_id: Option<WorkspaceId>,
     /// How many at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = 200)))]
     pub limit: Option<u32>,
     /// Where to go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,6 +32,7 @@ pub struct WorkspacePage {
 pub struct PageQuery {
     /// How many at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = 200)))]
     pub limit: Option<u32>,
     /// Where to go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,6 +53,7 @@ pub struct MessagesQuery {
     pub before: Option<i64>,
     /// How many at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = 200)))]
     pub limit: Option<u32>,
     /// Where to go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,6 +85,7 @@ pub struct ClarificationsQuery {
     pub state: InboxState,
     /// How many at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = 200)))]
     pub limit: Option<u32>,
     /// Where to go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -246,6 +250,7 @@ pub struct EventLogQuery {
     pub after: Option<String>,
     /// How many at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schemars(range(min = 1, max = 200)))]
     pub limit: Option<u32>,
 }
 

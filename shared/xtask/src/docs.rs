@@ -1,43 +1,21 @@
-//! Pages that are written from the code: the state machines, the invariants and the crash points.
+//! Pages that are written from the code: the state machines, the invariants, the crash points and the errors.
 
-use anyhow::{Context as _, Result, bail};
+use crate::generated::File;
+use anyhow::Result;
 use domain::invariant::Invariant;
 use domain::session::transitions::{Machine, Row, TABLE, Then};
 use faults::CrashPoint;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
 use strum::IntoEnumIterator as _;
 
-/// Writes the generated pages.
-pub(crate) fn write(root: &Path) -> Result<()> {
-    for (name, text) in pages()? {
-        fs::write(root.join(name), text).with_context(|| format!("cannot write {name}"))?;
-    }
-    Ok(())
-}
-
-/// Fails if a generated page does not say what the code says.
-pub(crate) fn check(root: &Path) -> Result<()> {
-    let mut stale = Vec::new();
-    for (name, text) in pages()? {
-        if fs::read_to_string(root.join(name)).unwrap_or_default() != text {
-            stale.push(name);
-        }
-    }
-    if stale.is_empty() {
-        println!("generated pages are fresh");
-        return Ok(());
-    }
-    bail!("{} is stale: run `cargo xtask docs` and commit what it writes", stale.join(", "))
-}
-
-fn pages() -> Result<[(&'static str, String); 3]> {
-    Ok([
+/// The pages.
+pub(crate) fn pages() -> Result<Vec<File>> {
+    Ok(vec![
         ("docs/state-machine.md", state_machine()?),
         ("docs/invariants.md", invariants()?),
         ("docs/crash-points.md", crash_points()?),
+        ("docs/errors.md", wire::problem::render()),
     ])
 }
 

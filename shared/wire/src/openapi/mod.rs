@@ -4,6 +4,7 @@
 //! Each endpoint's file has a function `doc` that returns an [`Endpoint`]; each service lists its own. Refusals are
 //! named by their [`Code`]: status, title and retryability follow from that.
 
+mod document;
 pub mod samples;
 
 use crate::{Code, Problem};

@@ -338,7 +338,7 @@ impl Code {
 pub fn render() -> String {
     let mut page = String::from(
         "# Errors\n\n\
-         <!-- Generated from shared/wire/src/problem: `cargo run -q -p wire --example errors > docs/errors.md` -->\n\n\
+         <!-- Generated from the code: `cargo xtask docs` -->\n\n\
          Every error is a problem document (RFC 9457, `application/problem+json`) with `type`, `title`, `status`, \
          `code`, `detail` and `retryable`; 429 and 503 also carry `Retry-After`. `retryable: true` means that the same \
          request may be sent again and can then succeed by itself. `detail` is for people and may change; `code` does \

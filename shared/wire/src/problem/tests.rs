@@ -62,5 +62,5 @@ fn every_code_is_documented_with_words_of_its_own() {
 #[test]
 fn the_page_of_errors_is_fresh() {
     let page = include_str!("../../../../docs/errors.md");
-    assert!(page == render(), "run: cargo run -q -p wire --example errors > docs/errors.md");
+    assert!(page == render(), "run `cargo xtask docs`");
 }

@@ -1,5 +1,0 @@
-//! Prints `docs/errors.md`.
-
-fn main() {
-    print!("{}", wire::problem::render());
-}
