@@ -8,6 +8,6 @@ pub mod subject;
 pub mod topology;
 
 pub use broker::{Broker, EventStream, PublishError, Tail};
-pub use connect::{ConnectError as HintsError, ConnectError, Status as HintsStatus, Status};
+pub use connect::{ConnectError, Status as HintsStatus};
 pub use hints::Hints;
 pub use topology::TopologyError;

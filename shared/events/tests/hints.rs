@@ -2,7 +2,7 @@
 
 use devstack::TestNats;
 use domain::ids::SessionId;
-use events::{Hints, HintsError, HintsStatus};
+use events::{ConnectError, Hints, HintsStatus};
 use futures::{Stream, StreamExt as _};
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
@@ -76,5 +76,5 @@ async fn a_broker_that_comes_late_is_found() -> anyhow::Result<()> {
 #[tokio::test]
 async fn a_bad_url_is_refused_without_repeating_it() {
     let why = Hints::connect("nats://user:pass word@:x").await.expect_err("it is no URL");
-    assert!(matches!(why, HintsError::Url) && !why.to_string().contains("pass word"), "{why}");
+    assert!(matches!(why, ConnectError::Url) && !why.to_string().contains("pass word"), "{why}");
 }
