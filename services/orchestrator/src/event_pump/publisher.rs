@@ -20,6 +20,9 @@ const BATCH: u32 = 1_000;
 const LEASE: Duration = Duration::from_secs(5);
 /// How often it does, at least.
 const RENEW: Duration = Duration::from_secs(1);
+/// How often it does, at most. The cursor may lag behind the stream, which itself says where to go on; a commit for each
+/// event would only keep the next one waiting.
+const RECORD: Duration = Duration::from_millis(50);
 /// The poll for events that nobody hinted at.
 const POLL: Duration = Duration::from_millis(100);
 /// How often an instance looks whether it may publish, while another one does.
@@ -122,7 +125,8 @@ impl Publisher {
             Err(why) => return why.into(),
         };
         tracing::debug!(fence = claim.fence, position = claim.position, "publishing events");
-        let mut run = Run { publisher: self, stream, claim, at: None, renewed: Instant::now() };
+        let (recorded, renewed) = (claim.position, Instant::now());
+        let mut run = Run { publisher: self, stream, claim, at: None, recorded, renewed };
         let stopped = loop {
             if let Err(why) = run.step().await {
                 break why;
@@ -142,7 +146,8 @@ impl Publisher {
             }
         };
         if !matches!(stopped, Stopped::Standby) {
-            // Not given back, it lapses.
+            // What is not recorded is read from the stream, and what is not given back lapses.
+            let _ = run.record().await;
             let _ = self.store.publisher_release(claim.fence).await;
         }
         stopped
@@ -163,6 +168,8 @@ struct Run<'a> {
     claim: PublisherClaim,
     /// Where it is; unknown at the beginning and whenever the stream has moved under it.
     at: Option<At>,
+    /// Where the cursor is.
+    recorded: i64,
     renewed: Instant,
 }
 
@@ -191,7 +198,8 @@ impl Run<'_> {
         let head = page.head;
         if page.events.is_empty() {
             self.at = Some(At { start: Start { position: page.upto, ..at }, head });
-            return self.renew(page.upto).await;
+            self.claim.position = page.upto;
+            return self.renew().await;
         }
         let upto = page.upto;
         let count = page.events.len();
@@ -199,7 +207,6 @@ impl Run<'_> {
         match self.stream.publish(&events, at.after).await {
             Ok(sequence) => {
                 self.publisher.metrics.events_published.inc_by(u64::try_from(count).unwrap_or(0));
-                self.advance(upto).await?;
                 let resent = at.after.is_none();
                 let start = Start { position: upto, after: at.after.map(|_| sequence) };
                 // What was asked for again is sent: from here on the stream is looked at again.
@@ -207,7 +214,7 @@ impl Run<'_> {
                 self.claim.position = upto;
                 self.at = (!done).then_some(At { start, head });
                 self.publisher.metrics.events_lag.set(head - upto);
-                Ok(())
+                self.renew().await
             }
             Err(PublishError::Moved) => {
                 self.at = None;
@@ -216,8 +223,8 @@ impl Run<'_> {
             Err(PublishError::TooLarge { position }) => {
                 tracing::error!(position, "an event is larger than NATS takes; readers find it in the log");
                 self.publisher.metrics.events_skipped.inc();
-                self.advance(position).await?;
-                self.skip(position).await
+                self.skip(position).await?;
+                self.record().await
             }
             Err(why) => Err(why.into()),
         }
@@ -245,22 +252,23 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn renew(&mut self, position: i64) -> Result<(), Stopped> {
-        if self.renewed.elapsed() < RENEW && position == self.claim.position {
-            return Ok(());
+    /// Moves the cursor, or only renews the claim, if it is time.
+    async fn renew(&mut self) -> Result<(), Stopped> {
+        let since = self.renewed.elapsed();
+        if since >= RENEW || (since >= RECORD && self.recorded != self.claim.position) {
+            self.record().await?;
         }
-        self.advance(position).await?;
-        self.claim.position = position;
         Ok(())
     }
 
-    async fn advance(&mut self, to: i64) -> Result<(), Stopped> {
+    async fn record(&mut self) -> Result<(), Stopped> {
+        let position = self.claim.position;
         self.renewed = Instant::now();
-        if self.publisher.store.publisher_advance(self.claim.fence, to, LEASE).await? {
-            Ok(())
-        } else {
-            Err(Stopped::Standby)
+        if !self.publisher.store.publisher_advance(self.claim.fence, position, LEASE).await? {
+            return Err(Stopped::Standby);
         }
+        self.recorded = position;
+        Ok(())
     }
 }
 

@@ -3,11 +3,12 @@
 use crate::error::StoreError;
 use crate::pool::Store;
 use crate::tx::Tx;
+use sqlx::Row as _;
 
-/// A plan that was made while a day's partition was empty reads it whole, for every row, when it is full. No plan but one
-/// by index is good here, whatever the statistics say.
-const BY_INDEX: &str =
-    "set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off";
+/// Takes the lock, and forbids all plans but those by index: one that was made while a day's partition was empty reads it
+/// whole, for every row, when it is full.
+const LOCK: &str = "set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off; \
+                    select position from event_head for no key update skip locked";
 
 /// What one round of the sequencer did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,15 +31,12 @@ impl Store {
     /// The database does not answer. An unknown commit needs no care: the next round sees what it left.
     pub async fn sequence(&self, limit: u32) -> Result<Option<Sequenced>, StoreError> {
         let mut tx = Tx::begin(self).await?;
-        sqlx::raw_sql(BY_INDEX).execute(tx.connection()).await?;
         // A statement of its own: what the next one sees includes everything that the last holder of the lock wrote.
-        let locked = sqlx::query_scalar!("select position from event_head for no key update skip locked")
-            .fetch_optional(tx.connection())
-            .await?;
-        if locked.is_none() {
+        let Some(locked) = sqlx::raw_sql(LOCK).fetch_optional(tx.connection()).await? else {
             tx.rollback().await;
             return Ok(None);
-        }
+        };
+        let head: i64 = locked.try_get(0)?;
         let done = sqlx::query!(
             r#"
             with unplaced as (
@@ -78,15 +76,11 @@ impl Store {
         )
         .fetch_optional(tx.connection())
         .await?;
-        match (done, locked) {
-            (Some(done), _) => {
-                tx.commit_as(self, done.xid).await?;
-                Ok(Some(Sequenced { count: done.count, head: done.head }))
-            }
-            (None, head) => {
-                tx.rollback().await;
-                Ok(head.map(|head| Sequenced { count: 0, head }))
-            }
-        }
+        let Some(done) = done else {
+            tx.rollback().await;
+            return Ok(Some(Sequenced { count: 0, head }));
+        };
+        tx.commit_as(self, done.xid).await?;
+        Ok(Some(Sequenced { count: done.count, head: done.head }))
     }
 }
