@@ -2,11 +2,12 @@
 
 use crate::binaries;
 use crate::cli::Cli;
+use crate::ports::Port;
 use crate::raw::Request;
 use crate::times::TestTimes;
 use crate::wait::until;
 use anyhow::{Context, Result, bail};
-use devstack::{ChildProcess, free_port};
+use devstack::ChildProcess;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -20,7 +21,7 @@ const START: Duration = Duration::from_secs(90);
 #[derive(Debug)]
 pub struct Dev {
     process: Option<ChildProcess>,
-    port: u16,
+    port: Port,
     times: TestTimes,
     // After the process that uses it.
     dir: TempDir,
@@ -33,7 +34,7 @@ impl Dev {
     /// When it does not become ready, with what it said.
     pub async fn start() -> Result<Self> {
         let dir = tempfile::tempdir().context("cannot make a temporary folder")?;
-        let mut dev = Self { process: None, port: free_port()?, times: TestTimes::default(), dir };
+        let mut dev = Self { process: None, port: Port::lease()?, times: TestTimes::default(), dir };
         dev.start_again().await?;
         Ok(dev)
     }
@@ -50,7 +51,7 @@ impl Dev {
         for (name, value) in self.times.variables() {
             command.env(name, value);
         }
-        command.args(["dev", "--demo", "--port", &self.port.to_string()]).current_dir(self.dir.path());
+        command.args(["dev", "--demo", "--port", &self.port.number().to_string()]).current_dir(self.dir.path());
         let mut process = ChildProcess::spawn(&command)?;
         let url = self.url();
         let ready = until("askback dev is ready", START, async || {
@@ -74,7 +75,7 @@ impl Dev {
     /// Where it serves everything.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        format!("http://127.0.0.1:{}", self.port.number())
     }
 
     /// The folder it was started in.

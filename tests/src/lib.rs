@@ -9,6 +9,7 @@
 //! | [`people`] | persons and what they say |
 //! | [`agent`] | an agent over the HTTP agent API |
 //! | [`scenario`] | agents that work and persons that answer until everything is settled |
+//! | [`ports`] | ports that stay a test's own over restarts |
 //! | [`raw`] | HTTP that no typed client would send |
 //! | [`cli`], [`dev`] | the command line, and `askback dev` as a process |
 //! | [`wait`] | waiting for facts |
@@ -22,6 +23,7 @@ pub mod cli;
 pub mod cluster;
 pub mod dev;
 pub mod people;
+pub mod ports;
 pub mod raw;
 pub mod scenario;
 pub mod service;

@@ -1,10 +1,11 @@
 //! One service process.
 
 use crate::binaries;
+use crate::ports::Port;
 use crate::raw::Request;
 use crate::wait::until;
 use anyhow::{Context, Result, bail};
-use devstack::{ChildProcess, free_port};
+use devstack::ChildProcess;
 use faults::CrashPoint;
 use nix::sys::signal::Signal;
 use std::os::unix::process::ExitStatusExt as _;
@@ -28,7 +29,7 @@ pub struct Arm {
 pub struct Service {
     program: &'static str,
     name: String,
-    port: u16,
+    port: Port,
     environment: Vec<(String, String)>,
     process: Option<ChildProcess>,
     /// What the earlier processes said, for failures.
@@ -44,7 +45,7 @@ impl Service {
         Ok(Self {
             program,
             name: name.into(),
-            port: free_port()?,
+            port: Port::lease()?,
             environment: environment.to_vec(),
             process: None,
             before: Vec::new(),
@@ -62,7 +63,7 @@ impl Service {
     /// The URL it is reached at.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        format!("http://127.0.0.1:{}", self.port.number())
     }
 
     /// Its instance name.
@@ -95,7 +96,7 @@ impl Service {
         }
         command
             .env("ASKBACK_INSTANCE_NAME", &self.name)
-            .env("ASKBACK_HTTP_ADDR", format!("127.0.0.1:{}", self.port))
+            .env("ASKBACK_HTTP_ADDR", format!("127.0.0.1:{}", self.port.number()))
             .env_remove("ASKBACK_ADVERTISED_URL")
             .env_remove("ASKBACK_AGENTS");
         match arm {
