@@ -35,7 +35,8 @@ pub const ID_MAX_CHARS: usize = 64;
 pub const KEY_MAX_CHARS: usize = 200;
 
 /// How a `request_id` begins that is a client's own name for one tool call, and not the agent's name for what it asks.
-const CALL_KEY: &str = "mcp:";
+/// The first character is none that [`check_key`] lets through, so that no agent can give such a name itself.
+const CALL_KEY: &str = "§mcp:";
 
 const PARAGRAPH_BREAK: &str = "\n\n";
 
@@ -158,8 +159,8 @@ pub fn check_key(pointer: &str, key: &str) -> Result<(), FieldError> {
 /// the same once more makes another call, and some clients use a name twice.
 #[must_use]
 pub fn call_key(client: &str, name: &str) -> Option<String> {
-    let key = format!("{CALL_KEY}{client}:{name}");
-    check_key("", &key).is_ok().then_some(key)
+    let named = format!("{client}:{name}");
+    check_key("", &named).is_ok().then(|| format!("{CALL_KEY}{named}"))
 }
 
 /// Whether a `request_id` is a [`call_key`].

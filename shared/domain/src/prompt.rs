@@ -33,6 +33,16 @@ pub fn resumed_prompt(
     text.joined()
 }
 
+/// `prompt`, preceded by one that was never taken and whose turn it replaces: what a person sent must not be lost
+/// because an answer came in between.
+#[must_use]
+pub fn with_untaken(prompt: String, untaken: Option<&str>) -> String {
+    match untaken {
+        None => prompt,
+        Some(untaken) => format!("{untaken}\n\n---\n\n{prompt}"),
+    }
+}
+
 /// The prompt that carries a delivered response again, after its turn was closed before the agent showed that it has
 /// it. The agent may have seen the response, and acted on it, already.
 #[must_use]

@@ -44,6 +44,14 @@ impl From<Rejection> for Problem {
                 Code::ResumeNotAccepted,
                 "the agent is at work and cannot be given the answer now; nothing was recorded",
             ),
+            Rejection::MessageTooLong => Self::new(
+                Code::InvalidRequest,
+                "a message may have 64 KiB of text; go on in another message, with another key",
+            ),
+            Rejection::TooManyOpen => Self::new(
+                Code::RateLimited,
+                "too many questions of this turn are open; ask again when people have answered some",
+            ),
             // Both say that the caller's picture of the session was old, which a repeat puts right.
             Rejection::BundleChanged => {
                 Self::new(Code::TemporarilyUnavailable, "the bundle kept changing while the answer was checked")

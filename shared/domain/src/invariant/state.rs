@@ -221,7 +221,7 @@ fn messages(found: &mut Found, rows: &Rows) {
 fn due(found: &mut Found, rows: &Rows) {
     let (stamp, at) = (rows.session.stamp, rows.session.work_due_at);
     // So long a grace that only what is due by itself is earlier: when a silent agent is due is for its owner to say.
-    let due = rows.due_at(stamp, stamp, Duration::MAX);
+    let due = rows.due_at(stamp, Duration::MAX);
     let in_time = due.is_none_or(|due| at.is_some_and(|at| at <= due));
     found.expect(Invariant::Due, in_time, || format!("looked at again at {at:?}, due at {due:?}"));
     let idle = at.is_none() || rows.session.ended_state.is_none();

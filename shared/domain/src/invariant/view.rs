@@ -22,7 +22,7 @@ pub fn view(all: &Rows, loaded: &Rows, now: Timestamp) -> Vec<Violation> {
     same("answerable", &all.answerable(now), &loaded.answerable(now));
     same("admission", &all.admission(now), &loaded.admission(now));
     same("pause", &all.pause_candidate(now), &loaded.pause_candidate(now));
-    let due = |rows: &Rows| rows.due_at(now, now, Duration::ZERO);
+    let due = |rows: &Rows| rows.due_at(now, Duration::ZERO);
     same("due", &due(all), &due(loaded));
     let waiting = |rows: &Rows| rows.waiting().iter().map(|queued| queued.id).collect::<Vec<_>>();
     same("queue", &waiting(all), &waiting(loaded));

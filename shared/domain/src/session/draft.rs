@@ -45,7 +45,10 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn tell(&mut self, notice: Notice) {
-        self.notices.push(notice);
+        // Events are rendered from what rows become: however often one decision changes a text, it is told once.
+        if !self.notices.iter().any(|told| told.covers(&notice)) {
+            self.notices.push(notice);
+        }
     }
 
     /// Tells this after everything else.
@@ -217,7 +220,7 @@ impl<'a> Draft<'a> {
         }
         self.notices.extend(self.last.take());
         self.rows.session.stamp = self.stamp;
-        self.rows.session.work_due_at = self.rows.due_at(now, self.stamp, grace);
+        self.rows.session.work_due_at = self.rows.due_at(now, grace);
         let after = View { rows: self.rows, now, lineage: self.before.lineage };
         let (events, event_seq) = super::notice::render(&self.notices, &after, self.stamp, self.ids);
         let mut rows = after.rows;

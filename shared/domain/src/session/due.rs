@@ -3,7 +3,7 @@
 use super::rows::{QueuedAuthor, Rows};
 use crate::bundle::is_attended;
 use crate::ids::TurnId;
-use crate::object::QueuedStatus;
+use crate::object::{QueuedStatus, RuntimeKind};
 use crate::session::rows::{IntentStatus, Queued};
 use crate::time::Timestamp;
 use std::time::Duration;
@@ -54,25 +54,27 @@ impl Rows {
     }
 
     /// Whether the open turn is to be paused once its agent is silent: a question of it is open, nobody waits, and it
-    /// is not a turn that ends at the next admission anyway.
+    /// is not a turn that ends at the next admission anyway, nor one whose prompt still waits for somebody to take it.
     #[must_use]
     pub fn pause_candidate(&self, now: Timestamp) -> Option<TurnId> {
-        let turn = self.open_turn().filter(|turn| !turn.ends_at_admission())?;
+        let turn = self.open_turn().filter(|turn| !turn.ends_at_admission() && !turn.is_untaken())?;
         let claimed = self.intents.values().any(|intent| intent.status == IntentStatus::Open);
         let asks = self.active_bundles(turn.id, now).next().is_some();
         (asks && !claimed && !self.has_waiter(turn.id, now)).then_some(turn.id)
     }
 
-    /// The next moment at which something becomes due: the head of the queue, the end of a grace or of a wait, a
-    /// silent agent. `stamp` is the moment of the decision; a silent agent is looked at again after `grace`.
-    pub(crate) fn due_at(&self, now: Timestamp, stamp: Timestamp, grace: Duration) -> Option<Timestamp> {
+    /// The next moment, by the database's clock, at which something becomes due: the head of the queue, the end of a
+    /// grace or of a wait, a silent agent (looked at again after `grace`), a demo that nobody runs.
+    pub(crate) fn due_at(&self, now: Timestamp, grace: Duration) -> Option<Timestamp> {
         if self.session.ended_state.is_some() {
             return None;
         }
         // Prompts of other runtimes are not dispatched by a tick: there is nothing to come back for.
         let ready = self.session.runtime.is_in_house() && self.head().is_some() && self.admission(now).is_ok();
-        let dispatch = ready.then_some(stamp);
-        let silence = self.pause_candidate(now).map(|_| stamp + grace);
+        // The demo needs no prompt to begin, but an owner.
+        let idle_demo = self.session.runtime == RuntimeKind::Demo && self.session.owner_epoch.is_none();
+        let at_once = (ready || idle_demo).then_some(now);
+        let silence = self.pause_candidate(now).map(|_| now + grace);
         let waits = self
             .bundles
             .values()
@@ -82,7 +84,7 @@ impl Rows {
                 let limit = bundle.deadline_at.filter(|_| is_attended(bundle, now) && !claimed);
                 [bundle.grace_until, limit].into_iter().flatten()
             });
-        waits.chain(dispatch).chain(silence).min()
+        waits.chain(at_once).chain(silence).min()
     }
 
     /// Rank of a message put behind all of its kind.

@@ -58,6 +58,17 @@ pub(super) enum Notice {
     Task,
 }
 
+impl Notice {
+    /// Whether this says all that `other`, a change of a message's text, would say.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        let Self::Message { kind: EventType::MessageUpdated, message_id: other, action: false } = other else {
+            return false;
+        };
+        matches!(self, Self::Message { kind: EventType::MessageAdded | EventType::MessageUpdated, message_id, .. }
+            if message_id == other)
+    }
+}
+
 /// How the queue changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "snake_case")]

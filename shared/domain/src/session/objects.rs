@@ -3,7 +3,7 @@
 
 use super::rows::{Bundle, Intent, IntentStatus, Message, Queued, QueuedAuthor, Rows, Task, Turn};
 use super::view::View;
-use crate::ids::PendingId;
+use crate::ids::{ClaimId, PendingId};
 use crate::object::{
     self, AuthorKind, BundleQuestion, ClarificationMetadata, Delivery, MessageMetadata, MessageType, OpenTurn,
     PendingAction, PendingActionRevision, QuestionStatus, Recorded, RespondOutcome, Response, TurnKind, TurnMetadata,
@@ -285,5 +285,17 @@ impl View {
             pending_action: self.pending_action(self.now),
             pending_action_revision: self.revision(self.lineage),
         })
+    }
+
+    /// What [`Self::respond_outcome`] says of an open claim once its owner has confirmed it to the agent that waits:
+    /// whoever knows that it did need not read the rows again. `None` if the claim is not open.
+    #[must_use]
+    pub fn respond_outcome_once_live(&self, claim: ClaimId) -> Option<RespondOutcome> {
+        let mut view = self.clone();
+        let intent = view.rows.intents.get_mut(&claim).filter(|intent| intent.status == IntentStatus::Open)?;
+        intent.status = IntentStatus::Confirmed;
+        intent.delivery = Some(Delivery::Live);
+        let pending = intent.pending_id;
+        view.respond_outcome(pending)
     }
 }

@@ -49,6 +49,12 @@ pub enum Rejection {
     /// The answer fits no longer: a question of the bundle was answered or deleted meanwhile.
     #[error("the bundle has changed since the answer was checked")]
     BundleChanged,
+    /// A message would grow beyond its limit.
+    #[error("a message may have 64 KiB")]
+    MessageTooLong,
+    /// The turn has as many open bundles as it may.
+    #[error("too many questions of this turn are open")]
+    TooManyOpen,
     /// The caller does not own the session.
     #[error("another instance owns the session")]
     NotOwner {

@@ -185,6 +185,12 @@ impl Turn {
         self.origin == TurnOrigin::Agent || (self.acked_at.is_some() && self.execution_id.is_none())
     }
 
+    /// Whether it carries a prompt that no execution has taken: then it must not be closed as if an agent had begun it.
+    #[must_use]
+    pub const fn is_untaken(&self) -> bool {
+        self.prompt_message_id.is_some() && self.acked_at.is_none()
+    }
+
     /// Whether it is a conversational turn that exists but is not published.
     #[must_use]
     pub fn is_reservation(&self) -> bool {

@@ -16,6 +16,9 @@ use crate::time::Timestamp;
 use serde_json::Value;
 use std::time::Duration;
 
+/// Longest text of a message, in bytes, however many frames it came in.
+pub const MESSAGE_MAX_BYTES: usize = 64 * 1024;
+
 /// An agent process attaches to its session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attach {
@@ -74,7 +77,7 @@ impl Attach {
         let (id, stamp) = (draft.fresh::<ExecutionId>(), draft.stamp);
         if let Some(old) = draft.rows.session.execution_id {
             let of_old = draft.rows.open_turn().filter(|turn| turn.execution_id == Some(old));
-            if let Some((turn, begun)) = of_old.map(|turn| (turn.id, turn.acked_at.is_some() || turn.evidenced)) {
+            if let Some((turn, begun)) = of_old.map(|turn| (turn.id, !turn.is_untaken())) {
                 if begun {
                     turn::close(draft, turn, TurnInput::ExecutionLost, None);
                 } else {
@@ -331,7 +334,7 @@ impl Command for Frames {
         let (mut accepted, mut closed) = (stored, None);
         for frame in self.frames.iter().skip(seen) {
             accepted += 1;
-            if self.store(&mut draft, turn.id, frame) {
+            if self.store(&mut draft, turn.id, frame)? {
                 // What follows came for a closed turn: it is not stored, and sent again it is refused.
                 closed = Some(turn.id);
                 break;
@@ -346,10 +349,10 @@ impl Command for Frames {
 
 impl Frames {
     /// Stores one frame. Returns whether it closed the turn.
-    fn store(&self, draft: &mut Draft<'_>, turn_id: TurnId, frame: &Frame) -> bool {
-        match frame {
+    fn store(&self, draft: &mut Draft<'_>, turn_id: TurnId, frame: &Frame) -> Result<bool, Rejection> {
+        let closes = match frame {
             Frame::Text { kind, text, key, delta } => {
-                store_text(draft, turn_id, *kind, text, key.as_deref(), *delta);
+                store_text(draft, turn_id, *kind, text, key.as_deref(), *delta)?;
                 false
             }
             Frame::Info { kind, data } => {
@@ -367,11 +370,19 @@ impl Frames {
                 turn::close(draft, turn_id, input, error.clone());
                 true
             }
-        }
+        };
+        Ok(closes)
     }
 }
 
-fn store_text(draft: &mut Draft<'_>, turn_id: TurnId, kind: MessageType, text: &str, key: Option<&str>, delta: bool) {
+fn store_text(
+    draft: &mut Draft<'_>,
+    turn_id: TurnId,
+    kind: MessageType,
+    text: &str,
+    key: Option<&str>,
+    delta: bool,
+) -> Result<(), Rejection> {
     let known = key.and_then(|key| {
         draft
             .rows
@@ -383,6 +394,10 @@ fn store_text(draft: &mut Draft<'_>, turn_id: TurnId, kind: MessageType, text: &
     match known {
         // A person deleted it: its text stays gone.
         Some(id) if draft.rows.messages[&id].deleted_at.is_some() => {}
+        Some(id) if delta && draft.rows.messages[&id].content.len() + text.len() > MESSAGE_MAX_BYTES => {
+            return Err(Rejection::MessageTooLong);
+        }
+        None | Some(_) if text.len() > MESSAGE_MAX_BYTES => return Err(Rejection::MessageTooLong),
         Some(id) => {
             draft.change_message(id, |message| {
                 if !delta {
@@ -399,4 +414,5 @@ fn store_text(draft: &mut Draft<'_>, turn_id: TurnId, kind: MessageType, text: &
             draft.add_message(message);
         }
     }
+    Ok(())
 }

@@ -16,6 +16,9 @@ use crate::session::transitions::{BundleInput, Then};
 use crate::session::view::{Needs, View};
 use std::time::Duration;
 
+/// Most bundles of one turn that can be open at a time: every decision looks at all of them.
+const OPEN_BUNDLES_MAX: usize = 100;
+
 /// An agent asks (5.1). The owner has registered the waiter before.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ask {
@@ -87,7 +90,7 @@ impl Command for Ask {
         living(view)?;
         acknowledge(&mut draft, self.execution_id, &self.released, None);
         let turn_id = self.asking_turn(&mut draft)?;
-        self.insert(&mut draft, turn_id);
+        self.insert(&mut draft, turn_id)?;
         let reply = AskReply { pending_id: self.pending_id, turn_id, created: true, waits: self.wait.is_some() };
         Ok(draft.finish(self.grace, reply))
     }
@@ -151,8 +154,16 @@ impl Ask {
         }
     }
 
-    fn insert(&self, draft: &mut Draft<'_>, turn_id: TurnId) {
+    /// Adds the bundle. Whoever asks again is at work: silence over the questions asked before is no yielding.
+    fn insert(&self, draft: &mut Draft<'_>, turn_id: TurnId) -> Result<(), Rejection> {
         let stamp = draft.stamp;
+        let open: Vec<_> = draft.rows.active_bundles(turn_id, draft.now()).map(|bundle| bundle.pending_id).collect();
+        if open.len() >= OPEN_BUNDLES_MAX {
+            return Err(Rejection::TooManyOpen);
+        }
+        for pending in open {
+            draft.change_bundle(pending, |bundle| bundle.attended = true);
+        }
         draft.rows.bundles.insert(
             self.pending_id,
             Bundle {
@@ -193,6 +204,7 @@ impl Ask {
             draft.add_message(message);
         }
         draft.tell(Notice::Requested(self.pending_id));
+        Ok(())
     }
 }
 
@@ -377,7 +389,11 @@ impl Command for DeleteMessage {
             return Err(Rejection::NotFound);
         }
         let turn = view.turns.get(&message.turn_id);
-        if turn.is_some_and(|turn| turn.is_reservation() && turn.prompt_message_id == Some(message.id)) {
+        // The prompt of a turn that is not published, or that nobody has taken, is still to be handed over.
+        if turn.is_some_and(|turn| {
+            turn.prompt_message_id == Some(message.id)
+                && (turn.is_reservation() || (turn.is_open() && turn.is_untaken()))
+        }) {
             return Err(Rejection::ReservationPending);
         }
         let mut draft = Draft::new(view, ids);

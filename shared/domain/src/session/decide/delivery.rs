@@ -6,7 +6,7 @@ use super::turn::{self, Opening, PromptText, told};
 use crate::answer::NormalisedResponse;
 use crate::ids::{ClaimId, Epoch, Ids, MessageId, PendingId, TurnId};
 use crate::object::{self, AuthorType, QuestionStatus, TurnOrigin};
-use crate::prompt::resumed_prompt;
+use crate::prompt::{resumed_prompt, with_untaken};
 use crate::session::command::{Command, Decision};
 use crate::session::draft::Draft;
 use crate::session::event::EventType;
@@ -139,6 +139,7 @@ fn settle_detached(draft: &mut Draft<'_>, claim: ClaimId) -> Result<ClaimReply, 
     if contended || draft.rows.accepted_turn().is_none_or(|turn| turn.id != source) {
         return Err(Rejection::ResumeNotAccepted);
     }
+    let untaken = untaken_prompt(draft);
     match open {
         // Another question of the same turn is waited for: its agent must not lose that wait.
         Some((turn, _)) if draft.rows.has_other_waiter(turn, pending, now) => return Err(Rejection::ResumeNotAccepted),
@@ -150,7 +151,7 @@ fn settle_detached(draft: &mut Draft<'_>, claim: ClaimId) -> Result<ClaimReply, 
     let others = other_questions(draft, source, pending);
     let (questions, response, context) = told(draft, claim);
     let others: Vec<&str> = others.iter().map(String::as_str).collect();
-    let content = resumed_prompt(&questions, &response, &context, &others);
+    let content = with_untaken(resumed_prompt(&questions, &response, &context, &others), untaken.as_deref());
     // Settled before the new turn opens: the intent must not look open to what the opening supersedes.
     settle_intent(draft, claim, IntentInput::Resume, object::Delivery::Resumed, None);
     let successor = turn::open(
@@ -168,6 +169,12 @@ fn settle_detached(draft: &mut Draft<'_>, claim: ClaimId) -> Result<ClaimReply, 
     );
     draft.change_intent(claim, |intent| intent.successor_turn_id = Some(successor));
     Ok(ClaimReply::Resumed { successor })
+}
+
+/// The prompt of the open turn, if no execution has taken it: the turn that replaces this one must carry it on.
+fn untaken_prompt(draft: &Draft<'_>) -> Option<String> {
+    let turn = draft.rows.open_turn().filter(|turn| turn.is_untaken())?;
+    turn.prompt_message_id.and_then(|id| draft.rows.messages.get(&id)).map(|message| message.content.clone())
 }
 
 /// Titles, or else prompts, of the questions in other active bundles of the turn: the new turn closes them.

@@ -59,7 +59,7 @@ impl Command for Tick {
         let limited = end_limits(&mut draft, &mut reply);
         self.pause(&mut draft, limited, &mut reply);
         reply.published = dispatch(&mut draft);
-        let due = draft.rows.due_at(draft.now(), draft.stamp, self.grace);
+        let due = draft.rows.due_at(draft.now(), self.grace);
         if due.is_some() || view.session.work_due_at.is_some() {
             // Looked at: the next look is when something becomes due again, not at once.
             draft.session().work_due_at = due;

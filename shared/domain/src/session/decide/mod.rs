@@ -9,7 +9,9 @@ mod lifecycle;
 mod ownership;
 mod turn;
 
-pub use agent::{AckPrompt, Attach, Attached, FetchPrompt, Frame, Frames, FramesStored, Prompt, StopReason};
+pub use agent::{
+    AckPrompt, Attach, Attached, FetchPrompt, Frame, Frames, FramesStored, MESSAGE_MAX_BYTES, Prompt, StopReason,
+};
 pub use clarification::{Ask, AskReply, AttachWaiter, Cancel, DeleteMessage, LoseWaiter};
 pub use collect::Collect;
 pub use delivery::{

@@ -46,8 +46,9 @@ impl Command for TakeOver {
         }
         draft.session().owner_epoch = Some(self.epoch);
         if owner.is_some() {
+            // A prompt that nobody had taken waits for the next execution.
             if dies_with_owner(view.session.runtime)
-                && let Some(turn) = view.open_turn()
+                && let Some(turn) = view.open_turn().filter(|turn| !turn.is_untaken())
             {
                 turn::close(&mut draft, turn.id, TurnInput::ExecutionLost, None);
             }

@@ -180,7 +180,7 @@ const fn reason(input: TurnInput) -> Option<&'static str> {
 /// a person who ends the session drops it, and everything else closes the turn under the agent.
 const fn delivery_input(input: TurnInput) -> DeliveryInput {
     match input {
-        TurnInput::Complete | TurnInput::Fail | TurnInput::AgentCancel | TurnInput::Yield => DeliveryInput::Complete,
+        TurnInput::Complete | TurnInput::Fail | TurnInput::AgentCancel => DeliveryInput::Complete,
         TurnInput::EndSession => DeliveryInput::Drop,
         _ => DeliveryInput::Replace,
     }
