@@ -3,6 +3,7 @@
 mod authority;
 mod collect;
 mod model;
+mod nothing_lost;
 mod outcomes;
 mod properties;
 mod stage;
