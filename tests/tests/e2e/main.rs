@@ -9,6 +9,7 @@ mod detached;
 mod frames;
 mod hand_off;
 mod idempotency;
+mod mcp;
 mod operation;
 mod races;
 mod rights;
