@@ -1,16 +1,16 @@
-//! Delivering a claimed response to the agent that waits (design 5.2, steps 3 to 6), and cancelling a wait (5.5).
+//! Delivering a claimed response to the agent that waits (design 5.2, steps 3 to 6).
 //!
 //! The open intent is the command: these run when respond-api calls, when a waiter comes to a claimed bundle, and when
 //! the owner's own poll finds the intent. They exclude each other on the waiter.
 
 use crate::app::Orchestrator;
-use crate::resolver::{Told, release_of};
+use crate::resolver::Told;
 use crate::term::Term;
 use crate::transact::{With, problem};
 use crate::waiters::{Take, Taken};
 use domain::bundle::is_attended;
 use domain::ids::{ClaimId, Epoch, PendingId, SessionId};
-use domain::session::decide::{Acknowledge, Cancel, Confirm, ConfirmReply, Lost};
+use domain::session::decide::{Acknowledge, Confirm, ConfirmReply, Lost};
 use domain::session::rows::IntentStatus;
 use domain::session::{Needs, Rejection};
 use faults::{CrashPoint, crash_point};
@@ -19,7 +19,7 @@ use std::time::Duration;
 use store::{Scope, TransactError};
 use tokio::time::{Instant, sleep_until};
 use wire::Problem;
-use wire::internal::{CancelReply, DeliverReply, LostWhy};
+use wire::internal::{DeliverReply, LostWhy};
 
 /// How often the rows are looked at while a delivery waits for its agent to come back.
 const LOOK: Duration = Duration::from_millis(250);
@@ -162,47 +162,6 @@ impl Orchestrator {
             }
             other => Err(problem(other)),
         }
-    }
-
-    /// Cancels a wait: commits that nobody will answer, then tells the agent.
-    pub(crate) async fn cancel(
-        self: &Arc<Self>,
-        pending: PendingId,
-        session: SessionId,
-        meant_for: Epoch,
-    ) -> Result<CancelReply, Problem> {
-        let Some(term) = self.tenure.trusted(Instant::now()).await else { return Ok(CancelReply::Busy) };
-        if meant_for != term.epoch {
-            return Ok(CancelReply::NotOwner);
-        }
-        let taken = match self.waiters.take_for_cancel(pending) {
-            Take::Taken(taken) => taken,
-            Take::Busy => return Ok(CancelReply::Busy),
-            Take::Absent | Take::Unknown => return Ok(CancelReply::NoLiveWaiter),
-        };
-        let command = Cancel { pending_id: pending, epoch: term.epoch, grace: self.times.grace };
-        let accepted = match self.transact(session, command, With::nothing()).await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                drop(taken);
-                self.hear(session, &error);
-                return match error {
-                    TransactError::Rejected(Rejection::NotOwner { .. }) => Ok(CancelReply::NotOwner),
-                    TransactError::Rejected(Rejection::NoLiveWaiter) => Ok(CancelReply::NoLiveWaiter),
-                    TransactError::Rejected(Rejection::NotActive { .. }) => Ok(CancelReply::NotActive),
-                    other => {
-                        self.unsettled.lock().insert(session);
-                        Err(problem(other))
-                    }
-                };
-            }
-        };
-        let view = &accepted.after;
-        if self.resolver.release(&term, view, pending, Some(taken), release_of(view, pending)) == Told::Frozen {
-            self.unsettled.lock().insert(session);
-        }
-        self.follow(view);
-        Ok(CancelReply::Cancelled)
     }
 
     /// Records, in the background, that an answer was written whole to an agent whose next request would not show that

@@ -18,6 +18,7 @@
 mod agent_api;
 mod app;
 mod asking;
+mod cancel;
 mod delivery;
 #[cfg(feature = "openapi")]
 mod docs;

@@ -9,7 +9,7 @@ use kit::idgen::IdGen;
 use kit::metrics::OutcomeLabel;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Accepted, Options, TransactError};
+use store::{Accepted, IdempotencyKey, Idempotent, Options, TransactError};
 use tokio::time::{Instant, sleep};
 use wire::problem::{Code, Problem};
 
@@ -22,6 +22,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug)]
 pub(crate) struct With {
     ids: Ids,
+    key: Option<IdempotencyKey>,
     traceparent: Option<String>,
     before_commit: Option<CrashPoint>,
     after_commit: Option<CrashPoint>,
@@ -30,11 +31,16 @@ pub(crate) struct With {
 impl With {
     /// Fresh ids and nothing else.
     pub(crate) fn nothing() -> Self {
-        Self { ids: IdGen.ids(), traceparent: None, before_commit: None, after_commit: None }
+        Self { ids: IdGen.ids(), key: None, traceparent: None, before_commit: None, after_commit: None }
     }
 
     pub(crate) fn traceparent(traceparent: Option<String>) -> Self {
         Self { traceparent, ..Self::nothing() }
+    }
+
+    /// A person's own name for the command. It remembers nothing but that the command was carried out.
+    pub(crate) fn key(key: Option<IdempotencyKey>) -> Self {
+        Self { key, ..Self::nothing() }
     }
 
     pub(crate) fn crashes(mut self, before: Option<CrashPoint>, after: Option<CrashPoint>) -> Self {
@@ -45,6 +51,7 @@ impl With {
 
     fn options<R>(self) -> Options<R> {
         let mut options = Options::new(self.ids);
+        options.idempotent = self.key.map(|key| Idempotent { key, subject: |_| serde_json::json!({}) });
         options.traceparent = self.traceparent;
         options.crash_before_commit = self.before_commit;
         options.crash_after_commit = self.after_commit;

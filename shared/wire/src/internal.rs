@@ -3,6 +3,7 @@
 //! They only make fast what a row already orders: a lost call loses nothing.
 
 use domain::ids::{ClaimId, Epoch, PendingId, SessionId};
+use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// `POST /internal/v1/deliver`: act on an open intent; answered with a [`DeliverReply`].
@@ -57,7 +58,7 @@ pub enum LostWhy {
 }
 
 /// `POST /internal/v1/cancel`: take the waiter and commit `cancelled`; answered with a [`CancelReply`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Cancel {
@@ -67,6 +68,30 @@ pub struct Cancel {
     pub session_id: SessionId,
     /// The owner the call is meant for.
     pub owner_epoch: Epoch,
+    /// Until when, by the database's clock, the owner may commit it; later the person has been told that nothing was
+    /// cancelled. Callers of before this member set no bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// The person's own name for the command, written with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency: Option<CommandKey>,
+}
+
+/// A person's own name for a command that another service commits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct CommandKey {
+    /// Who gives the command.
+    pub principal: String,
+    /// HTTP method.
+    pub method: String,
+    /// Request path.
+    pub path: String,
+    /// The key itself.
+    pub key: String,
+    /// SHA-256 of the request body, as its bytes.
+    pub body_hash: [u8; 32],
 }
 
 /// What became of a cancel. Silence means that nothing is known.
@@ -78,7 +103,7 @@ pub enum CancelReply {
     Cancelled,
     /// No agent waits.
     NoLiveWaiter,
-    /// A delivery holds the waiter.
+    /// A delivery holds the waiter, or the owner cannot decide now: ask again.
     Busy,
     /// The session belongs to somebody else.
     NotOwner,
@@ -99,6 +124,15 @@ pub struct Wake {
 mod tests {
     use super::*;
     use serde_json::{from_value, json, to_value};
+
+    #[test]
+    fn a_cancel_of_before_its_key_and_bound_is_still_read() {
+        let id = "00000000-0000-7000-8000-000000000001";
+        let old = json!({ "pending_id": id, "session_id": id, "owner_epoch": 3 });
+        let read = from_value::<Cancel>(old.clone()).expect("it was enough");
+        assert_eq!((read.until, &read.idempotency), (None, &None));
+        assert_eq!(to_value(read).expect("plain data"), old, "and what has neither says neither");
+    }
 
     #[test]
     fn replies_read_as_they_are_written() {

@@ -13,8 +13,7 @@ pub(super) async fn cancel(
     _: NoQuery,
     Body(call): Body<Cancel>,
 ) -> Result<Json<CancelReply>, Problem> {
-    let Cancel { pending_id, session_id, owner_epoch } = call;
-    let task = tokio::spawn(async move { app.cancel(pending_id, session_id, owner_epoch).await });
+    let task = tokio::spawn(async move { app.cancel(call).await });
     finish(task).await.map(Json)
 }
 
@@ -24,7 +23,13 @@ pub(super) fn doc() -> wire::openapi::Endpoint {
     use domain::ids::Epoch;
     use wire::Code;
     use wire::openapi::{Endpoint, Example, samples};
-    let call = Cancel { pending_id: samples::BUNDLE, session_id: samples::SESSION, owner_epoch: Epoch(0) };
+    let call = Cancel {
+        pending_id: samples::BUNDLE,
+        session_id: samples::SESSION,
+        owner_epoch: Epoch(0),
+        until: Some(samples::at(75)),
+        idempotency: None,
+    };
     Endpoint::internal(
         "cancel_waiter",
         "/internal/v1/cancel",

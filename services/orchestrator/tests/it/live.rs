@@ -132,7 +132,8 @@ async fn a_cancel_and_an_answer_exclude_each_other() -> Result<()> {
         let session = agent.session;
         let owner_epoch = world.owner(session).await?;
         let internal = world.internal(&instance)?;
-        let cancel = Cancel { pending_id: pending, session_id: session, owner_epoch };
+        let (until, idempotency) = (None, None);
+        let cancel = Cancel { pending_id: pending, session_id: session, owner_epoch, until, idempotency };
         let (claimed, cancelled) = tokio::join!(world.claim(session, pending, Some("yes")), async {
             tokio::time::sleep(Duration::from_millis(round % 4)).await;
             internal.cancel_waiter(&cancel).await

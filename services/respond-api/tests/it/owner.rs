@@ -7,15 +7,15 @@ use axum::routing::post;
 use axum::{Json, Router};
 use domain::ids::{Epoch, PendingId, SessionId};
 use domain::object::EndState;
-use domain::session::Command;
 use domain::session::decide::{Cancel, Confirm, ConfirmReply, EndSession, LoseWaiter};
+use domain::session::{Command, Rejection};
 use kit::idgen::IdGen;
 use parking_lot::Mutex;
 use serde_json::json;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{InstanceConnection, InstanceRole, Options, Store};
+use store::{IdempotencyKey, Idempotent, InstanceConnection, InstanceRole, Options, Store, TransactError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use wire::internal;
@@ -50,7 +50,7 @@ pub(crate) enum Act {
 }
 
 /// A call that was received.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Call {
     Deliver(internal::Deliver),
     Cancel(internal::Cancel),
@@ -94,6 +94,11 @@ impl Owner {
     /// What it does with the next calls, one after the other; after them it confirms.
     pub(crate) fn will(&self, acts: &[Act]) {
         self.script.lock().extend(acts.iter().copied());
+    }
+
+    /// Drops what was left of the script.
+    pub(crate) fn forget(&self) {
+        self.script.lock().clear();
     }
 
     pub(crate) fn journal(&self) -> Vec<Call> {
@@ -169,7 +174,7 @@ async fn deliver(State(owner): State<Owner>, Json(call): Json<internal::Deliver>
 }
 
 async fn cancel(State(owner): State<Owner>, Json(call): Json<internal::Cancel>) -> Response {
-    owner.note(Call::Cancel(call));
+    owner.note(Call::Cancel(call.clone()));
     let act = owner.next().unwrap_or(Act::Cancel);
     match act {
         Act::Busy => return Json(json!({ "reply": "busy" })).into_response(),
@@ -178,7 +183,17 @@ async fn cancel(State(owner): State<Owner>, Json(call): Json<internal::Cancel>) 
         _ => return StatusCode::BAD_GATEWAY.into_response(),
     }
     let command = Cancel { pending_id: call.pending_id, epoch: owner.epoch, grace: owner.grace };
-    owner.give(call.session_id, &command).await;
+    let key = call.idempotency.map(|named| {
+        let internal::CommandKey { principal, method, path, key, body_hash } = named;
+        IdempotencyKey { principal, method, path, key, body_hash }
+    });
+    let idempotent = key.map(|key| Idempotent { key, subject: |()| json!({}) });
+    let options = Options { idempotent, ..Options::new(IdGen.ids()) };
+    let given = owner.store.transact(call.session_id, &command, options).await;
+    if matches!(given, Err(TransactError::Rejected(Rejection::NotActive { .. }))) {
+        return Json(json!({ "reply": "not_active" })).into_response();
+    }
+    given.expect("the owner's command is accepted");
     if matches!(act, Act::CancelAndFail) {
         StatusCode::BAD_GATEWAY.into_response()
     } else {
