@@ -70,7 +70,7 @@ impl<'a> HandOff<'a> {
                     owner = found;
                 }
                 Resumed::NotAccepted => return self.restore("resume_not_accepted", Code::ResumeNotAccepted).await,
-                Resumed::OutOfTime => return self.restore("resume_deadline", Code::DeliveryFailed).await,
+                Resumed::OutOfTime => return self.restore("resume_deadline", Code::ResumeNotAccepted).await,
             }
         }
     }

@@ -9,7 +9,7 @@ use axum::response::IntoResponse as _;
 use domain::ids::{ClaimId, PendingId, SessionId};
 use domain::object::RespondOutcome;
 use domain::session::rows::IntentStatus;
-use domain::session::{Needs, View, decide};
+use domain::session::{Needs, Rejection, View, decide};
 use std::time::Duration;
 use store::Scope;
 use tokio::time::{Instant, sleep};
@@ -74,7 +74,8 @@ pub(super) async fn tell(
         }
         Verdict::Restored(code) => Problem::new(code, restored_words(code)),
         Verdict::Unconfirmed => unconfirmed(),
-        Verdict::Gone => not_found(),
+        // The claim was accepted: to whoever answered, a session that was deleted under it has ended.
+        Verdict::Gone => Rejection::SessionEnded.into(),
         Verdict::Unknown => Problem::new(
             Code::RecoveryFailed,
             "the answer was not delivered in time and could not be given back: read the state first",
@@ -122,7 +123,7 @@ async fn confirmed(app: &App, session: SessionId, pending: PendingId) -> Result<
 async fn ended(app: &App, session: SessionId, pending: PendingId) -> Problem {
     match view(app, session, pending, None).await {
         Ok(Some(view)) => inactive(&view, pending),
-        Ok(None) => not_found(),
+        Ok(None) => Rejection::SessionEnded.into(),
         Err(problem) => problem,
     }
 }
