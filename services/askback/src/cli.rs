@@ -51,7 +51,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Token(token::TokenCommand),
     /// Run everything in this one process, for development.
-    Dev(dev::DevArgs),
+    Dev(Box<dev::DevArgs>),
     /// Bring the database's schema up to this version.
     Migrate(migrate::MigrateArgs),
     /// Check the invariants of the whole database.

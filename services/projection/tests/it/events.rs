@@ -122,6 +122,9 @@ async fn a_stream_that_breaks_again_and_again_resumes_without_gap_or_duplicate()
     assert_eq!(seen, whole_log(&client).await[..100]);
 }
 
+/// A filter, and whether it lets an event through.
+type Case<'a> = (EventsQuery, &'a dyn Fn(&CloudEvent) -> bool);
+
 #[tokio::test]
 async fn filters_let_the_same_through_in_the_stream_and_in_the_log() {
     let world = World::new().await;
@@ -135,7 +138,7 @@ async fn filters_let_the_same_through_in_the_stream_and_in_the_log() {
     let client = world.client(&world.admin).await;
     let start = Some("1-0".to_owned());
     let all = whole_log(&client).await;
-    let cases: [(EventsQuery, &dyn Fn(&CloudEvent) -> bool); 4] = [
+    let cases: [Case<'_>; 4] = [
         (EventsQuery { task_id: Some(one), ..EventsQuery::default() }, &|event| event.taskid == one),
         (EventsQuery { session_id: Some(session), task_id: Some(one), ..EventsQuery::default() }, &|event| {
             event.sessionid == Some(session)
