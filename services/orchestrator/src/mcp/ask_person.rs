@@ -130,8 +130,10 @@ mod tests {
     #[test]
     fn clients_that_name_their_calls_are_known() {
         let key = |meta: Value| key_of(meta.as_object().expect("it is an object"));
-        assert_eq!(key(json!({ "claudecode/toolUseId": "toolu_1" })).as_deref(), Some("mcp:claude:toolu_1"));
-        assert_eq!(key(json!({ "callId": "c1", "threadId": "t" })).as_deref(), Some("mcp:codex:c1"));
+        assert_eq!(key(json!({ "claudecode/toolUseId": "toolu_1" })).as_deref(), Some("§mcp:claude:toolu_1"));
+        assert_eq!(key(json!({ "callId": "c1", "threadId": "t" })).as_deref(), Some("§mcp:codex:c1"));
+        let own = key(json!({ "callId": "c1" })).expect("it is one");
+        assert!(domain::ask::check_key("/request_id", &own).is_err(), "an agent over HTTP cannot give such a name");
         for none in [json!({ "progressToken": 1 }), json!({ "callId": 3 }), json!({ "callId": "x".repeat(300) })] {
             assert_eq!(key(none), None);
         }
