@@ -105,10 +105,9 @@ crash_points! {
         recovery: "Nothing to do; the bundle can be answered again.",
     }
     BeforePublishCommit {
-        before: "The attempted reservation or, for a runtime in the house, nothing of the new turn.",
+        before: "The open intent, and nothing of the new turn.",
         after: "The turn is running, its message is history and its intent is confirmed.",
-        recovery: "With evidence reconciliation publishes, without it the turn becomes ambiguous; where no call \
-                   leaves the house the step was never taken and its intent is restored.",
+        recovery: "No call has left the house, so the step was never taken: its intent is restored.",
     }
     AfterPublishCommit {
         before: "The running turn, its message and the confirmed intent.",
