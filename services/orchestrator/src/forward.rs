@@ -36,6 +36,26 @@ pub(crate) struct Outgoing {
     pub(crate) body: Bytes,
 }
 
+impl Outgoing {
+    /// The same request, to be answered at once: what stands in for a held one when this instance ends. Every held
+    /// request may be repeated. `None` for requests that are not held.
+    pub(crate) fn unheld(&self) -> Option<Self> {
+        if self.method == Method::GET {
+            let query = self.uri.query()?;
+            let is_wait = |pair: &str| pair.split('=').next() == Some("wait_ms");
+            if !query.split('&').any(is_wait) {
+                return None;
+            }
+            let rest = query.split('&').filter(|pair| !is_wait(pair)).chain(std::iter::once("wait_ms=0"));
+            let uri = format!("{}?{}", self.uri.path(), rest.collect::<Vec<_>>().join("&"));
+            return Some(Self { uri: uri.parse().ok()?, ..self.clone() });
+        }
+        let mut body: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&self.body).ok()?;
+        *body.get_mut("wait_ms")? = 0.into();
+        Some(Self { body: serde_json::to_vec(&body).ok()?.into(), ..self.clone() })
+    }
+}
+
 /// The client of forwarded requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Forwarder(reqwest::Client);
@@ -88,4 +108,31 @@ pub(crate) fn meant_for(headers: &HeaderMap) -> Option<Epoch> {
     let value: &HeaderValue = headers.get(FORWARDED_EPOCH)?;
     // What cannot be read was meant for nobody here.
     Some(Epoch(value.to_str().ok().and_then(|text| text.parse().ok()).unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outgoing(method: Method, uri: &'static str, body: &'static str) -> Outgoing {
+        Outgoing {
+            method,
+            uri: Uri::from_static(uri),
+            headers: HeaderMap::new(),
+            body: Bytes::from_static(body.as_bytes()),
+        }
+    }
+
+    #[test]
+    fn only_held_requests_have_an_unheld_form() {
+        let fetch = outgoing(Method::GET, "/agent/v1/prompts/next?wait_ms=60000&execution_id=x", "");
+        let unheld = fetch.unheld().expect("it is held");
+        assert_eq!(unheld.uri, "/agent/v1/prompts/next?execution_id=x&wait_ms=0");
+        let ask = outgoing(Method::POST, "/agent/v1/clarifications", r#"{"questions":[],"wait_ms":5000}"#);
+        let body: serde_json::Value =
+            serde_json::from_slice(&ask.unheld().expect("it is held").body).expect("it is JSON");
+        assert_eq!(body, serde_json::json!({ "questions": [], "wait_ms": 0 }));
+        assert!(outgoing(Method::POST, "/agent/v1/frames", r#"{"frames":[]}"#).unheld().is_none());
+        assert!(outgoing(Method::GET, "/agent/v1/clarifications/x", "").unheld().is_none());
+    }
 }

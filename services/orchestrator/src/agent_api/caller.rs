@@ -94,6 +94,17 @@ pub(crate) async fn forwarded_here(app: &App, session: SessionId, epoch: domain:
     if owned { Ok(term) } else { Err(elsewhere()) }
 }
 
+/// Sends the request to the owner. When this instance ends, a request that the owner holds is asked again without a wait:
+/// its answer says where things stand, and the agent goes on elsewhere.
+async fn send(app: &App, owner: &store::Owner, outgoing: &Outgoing) -> Result<Response, reqwest::Error> {
+    let answer = app.forwarder.send(owner, outgoing.clone());
+    let Some(unheld) = outgoing.unheld() else { return answer.await };
+    tokio::select! {
+        answered = answer => answered,
+        () = app.ending.cancelled() => app.forwarder.send(owner, unheld).await,
+    }
+}
+
 /// Sends the request to the owner. If that does not answer, the request is held until the owner is back or taken over,
 /// and answered then: every request of an agent may be repeated.
 async fn forward(
@@ -117,7 +128,7 @@ async fn forward(
     let mut deadline = Instant::now() + app.times.handoff;
     loop {
         let sent_at = Instant::now();
-        match app.forwarder.send(&owner, outgoing.clone()).await {
+        match send(app, &owner, &outgoing).await {
             Ok(response) => return Ok(response),
             Err(why) => tracing::debug!(%session, why = %why.without_url(), "the owner did not answer"),
         }

@@ -82,8 +82,8 @@ async fn without_renewals_nothing_is_released_and_no_wait_is_lost() -> Result<()
 async fn a_request_is_forwarded_to_the_owner() -> Result<()> {
     let world = World::new().await?;
     let owner = world.instance("one").await?;
-    let other = world.instance("two").await?;
     let agent = world.working_agent(&owner).await?;
+    let other = world.instance("two").await?;
     let session = agent.session;
     let before = world.owner(session).await?;
     let elsewhere = agent.at(&other)?;
@@ -105,8 +105,8 @@ async fn a_request_is_forwarded_to_the_owner() -> Result<()> {
 async fn an_orderly_end_hands_the_sessions_over() -> Result<()> {
     let world = World::new().await?;
     let first = world.instance("one").await?;
-    let second = world.instance("two").await?;
     let agent = world.working_agent(&first).await?;
+    let second = world.instance("two").await?;
     let session = agent.session;
     let (pending, waiting) = agent.ask_and_stay(&world, "Deploy?").await?;
     let before = world.owner(session).await?;
@@ -119,6 +119,24 @@ async fn an_orderly_end_hands_the_sessions_over() -> Result<()> {
     let (_, reply) = world.answer(&second, session, pending, Some("yes")).await?;
     assert_eq!(reply, DeliverReply::Confirmed);
     assert_eq!(polling.await??.outcome, Some(AskOutcome::Answered));
+    world.check().await
+}
+
+#[tokio::test]
+async fn an_instance_that_ends_does_not_keep_what_it_forwarded() -> Result<()> {
+    let world = World::new().await?;
+    let owner = world.instance("one").await?;
+    let agent = world.working_agent(&owner).await?;
+    let other = world.instance("two").await?;
+    let elsewhere = agent.at(&other)?;
+    let (pending, asking) = elsewhere.ask_and_stay(&world, "Deploy?").await?;
+    other.end().await;
+    let told = asking.await??;
+    assert_eq!((told.pending_id, told.outcome), (pending, None), "it says where things stand");
+    let polling = tokio::spawn(async move { agent.poll(pending, HOLD_MS).await });
+    let (_, reply) = world.answer(&owner, elsewhere.session, pending, Some("yes")).await?;
+    assert_eq!(reply, DeliverReply::Confirmed);
+    assert_eq!(words(&polling.await??).as_deref(), Some("yes"));
     world.check().await
 }
 

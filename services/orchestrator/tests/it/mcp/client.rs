@@ -155,9 +155,9 @@ async fn a_client_that_cancels_and_asks_again_asks_once_and_two_calls_wait_at_on
     world.until("the waiter is gone", session, Some(pending), gone).await?;
 
     let (again, other) = (ask(&client, "Deploy?").await?, ask(&client, "And who?").await?);
-    let metrics = instance.metrics.clone();
-    eventually("both wait", || metrics.waiters.get() == 2).await?;
-    let view = world.view(session, None).await?;
+    let both =
+        |view: &View| view.bundles.len() == 2 && view.bundles.values().all(|bundle| bundle.waiter_epoch.is_some());
+    let view = world.until("both wait", session, None, both).await?;
     let second = view.bundles.keys().copied().find(|found| *found != pending).context("there are two")?;
     world.answer(&instance, session, second, Some("me")).await?;
     world.answer(&instance, session, pending, Some("yes")).await?;
