@@ -12,7 +12,8 @@ const KEYS_MAX: i64 = 5_000;
 pub struct Swept {
     /// Idempotency keys older than 24 h that were deleted.
     pub keys: u64,
-    /// Rows of instances that were fenced a day ago and own nothing.
+    /// Rows of instances, whatever their role, whose lease lapsed a day ago and that own nothing. One that comes back
+    /// all the same finds itself fenced.
     pub instances: u64,
     /// Event partitions made ahead of time.
     pub partitions: i32,
@@ -36,7 +37,7 @@ impl Store {
         .rows_affected();
         let instances = sqlx::query!(
             "delete from instances i
-             where fenced and lease_until < statement_timestamp() - interval '24 hours'
+             where lease_until < statement_timestamp() - interval '24 hours'
                and not exists (select from task_sessions s where s.owner_epoch = i.epoch and s.ended_at is null)"
         )
         .execute(&self.pool)

@@ -7,6 +7,7 @@ use crate::load::{Loaded, Lock, load_for_decision};
 use crate::pool::Store;
 use crate::tx::Tx;
 use domain::ids::{Epoch, Ids, SessionId};
+use domain::session::change::Changes;
 use domain::session::command::{Command, Decision};
 use domain::session::event::Event;
 use domain::session::rejection::Rejection;
@@ -214,6 +215,7 @@ pub(crate) async fn decide_and_write<C: Command>(
     }
     check_owner(&loaded, command.owner())?;
     let decision = command.decide(&loaded.view, &mut options.ids.clone())?;
+    check_taker(tx, &loaded.view, &decision.changes).await?;
     let key = idempotent.map(|idempotent| (&idempotent.key, (idempotent.subject)(&decision.reply)));
     write(tx, loaded.view, decision, options.traceparent.as_deref(), key).await
 }
@@ -251,4 +253,19 @@ fn check_owner(loaded: &Loaded, given: Option<Epoch>) -> Result<(), Rejection> {
         Some(epoch) if owner != Some(epoch) || loaded.owner_fenced => Err(Rejection::NotOwner { owner }),
         _ => Ok(()),
     }
+}
+
+/// A process that has been fenced takes no session. A fence that commits after this is no harm: whoever looks for
+/// sessions of fenced owners finds this one a second later, and its takeover waits for the session's lock.
+async fn check_taker(tx: &mut Tx, seen: &View, changes: &Changes) -> Result<(), Failure> {
+    let owner = seen.session.owner_epoch;
+    let next = changes.session.as_ref().and_then(|session| session.row.owner_epoch);
+    let Some(taker) = next.filter(|_| next != owner) else { return Ok(()) };
+    let may = sqlx::query_scalar!(
+        r#"select exists (select from instances where epoch = $1 and not fenced) as "may!""#,
+        taker.0
+    )
+    .fetch_one(tx.connection())
+    .await?;
+    if may { Ok(()) } else { Err(Rejection::NotOwner { owner }.into()) }
 }

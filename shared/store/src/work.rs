@@ -89,7 +89,8 @@ impl Store {
     }
 
     /// Open intents that `me` has to settle (design 5.9): their deadline has passed, in sessions owned by `me`, by
-    /// nobody who lives, or by somebody who let 5 s more pass; or their claimant is gone and so is the owner.
+    /// nobody who lives, or by somebody who let 5 s more pass; or their claimant is gone and so is the owner. Those of
+    /// an owner that lives are found by [`Store::abandoned_intents`].
     ///
     /// # Errors
     /// The database does not answer.
@@ -109,6 +110,32 @@ impl Store {
                        then owner.epoch is null or owner.epoch = $1
                             or d.deadline_at <= statement_timestamp() - interval '5 seconds'
                        else owner.epoch is null and d.claimant_epoch is not null and claimant.epoch is null end
+            order by d.deadline_at limit $2
+            ",
+            me.0,
+            i64::from(limit)
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(rows.into_iter().map(OpenIntent::from).collect())
+    }
+
+    /// Open intents within their deadline in sessions that `me` owns, whose claimant is gone: nobody but the owner sees
+    /// their hand-off through (design 5.9).
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn abandoned_intents(&self, me: Epoch, limit: u32) -> Result<Vec<OpenIntent>, StoreError> {
+        let rows = sqlx::query_as!(
+            Row,
+            "
+            select d.claim_id, d.pending_id, d.session_id
+            from delivery_intents d
+            join task_sessions s on s.id = d.session_id
+            left join instances claimant on claimant.epoch = d.claimant_epoch
+                and not claimant.fenced and claimant.lease_until > statement_timestamp()
+            where d.status = 'open' and d.deadline_at > statement_timestamp() and s.owner_epoch = $1
+              and d.claimant_epoch is not null and claimant.epoch is null
             order by d.deadline_at limit $2
             ",
             me.0,

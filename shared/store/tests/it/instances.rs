@@ -70,7 +70,13 @@ async fn a_fenced_owner_writes_nothing_and_its_sessions_are_taken_over() -> Resu
         )?,
         Rejection::NotOwner { owner: Some(world.epoch) }
     );
+    let zombie = another(&world, LEASE).await?;
     let two = another(&world, LEASE).await?;
+    assert_eq!(
+        refused(world.give(&TakeOver { epoch: zombie, gone: Some(world.epoch), grace: GRACE }).await)?,
+        Rejection::NotOwner { owner: Some(world.epoch) },
+        "its successor of the same name has fenced it"
+    );
     assert_eq!(world.store.sessions_owned_by(world.epoch, None, 10).await?, [world.session]);
     assert_eq!(world.store.sessions_owned_by(world.epoch, Some(world.session), 10).await?, []);
     world.give(&TakeOver { epoch: two, gone: Some(world.epoch), grace: GRACE }).await?;
@@ -117,6 +123,8 @@ async fn overdue_intents_fall_to_the_owner_first_and_then_to_anybody() -> Result
     assert_eq!(world.store.overdue_intents(world.epoch, 10).await?, [], "work of the living is not touched");
     assert_eq!(world.store.overdue_intents(two, 10).await?, []);
 
+    assert_eq!(world.store.abandoned_intents(world.epoch, 10).await?, [], "its claimant lives");
+
     world.run("update delivery_intents set deadline_at = now() - interval '1 second'").await?;
     assert_eq!(world.store.overdue_intents(world.epoch, 10).await?, [intent]);
     assert_eq!(world.store.overdue_intents(two, 10).await?, [], "its owner lives and has some time left");
@@ -126,6 +134,9 @@ async fn overdue_intents_fall_to_the_owner_first_and_then_to_anybody() -> Result
     world.run("update delivery_intents set deadline_at = now() + interval '1 minute'").await?;
     world.run("update instances set lease_until = now() - interval '1 second' where name = 'api'").await?;
     assert_eq!(world.store.overdue_intents(two, 10).await?, [], "its owner still delivers it");
+    assert_eq!(world.store.overdue_intents(world.epoch, 10).await?, [], "and does not undo it");
+    assert_eq!(world.store.abandoned_intents(world.epoch, 10).await?, [intent], "its claimant is gone");
+    assert_eq!(world.store.abandoned_intents(two, 10).await?, [], "it is the owner's");
     world.run("update instances set lease_until = now() - interval '1 second' where name = 'one'").await?;
     assert_eq!(world.store.overdue_intents(two, 10).await?, [intent]);
     Ok(())
@@ -172,7 +183,8 @@ async fn housekeeping_takes_what_has_outlived_its_use() -> Result<()> {
     world
         .run(
             "insert into instances (name, role, advertised_url, lease_until, fenced)
-              values ('old', 'projection', '', now() - interval '2 days', true)",
+              values ('old', 'projection', '', now() - interval '2 days', true),
+                     ('killed', 'respond_api', '', now() - interval '2 days', false)",
         )
         .await?;
     let day = "select format('drop table events_%s', to_char((now() at time zone 'UTC')::date + 3, 'YYYYMMDD'))";
@@ -180,7 +192,7 @@ async fn housekeeping_takes_what_has_outlived_its_use() -> Result<()> {
     let drop: String = sqlx::query_scalar(day).fetch_one(&mut connection).await?;
     sqlx::raw_sql(sqlx::AssertSqlSafe(drop)).execute(&mut connection).await?;
     let swept = world.store.sweep().await?;
-    assert_eq!((swept.keys, swept.instances, swept.partitions), (6, 1, 1));
+    assert_eq!((swept.keys, swept.instances, swept.partitions), (6, 2, 1));
     let again = world.store.sweep().await?;
     assert_eq!((again.keys, again.instances, again.partitions), (0, 0, 0));
     Ok(())

@@ -215,6 +215,7 @@ async fn reads_stay_small() -> Result<()> {
     stays_small!(history, "due sessions", |store, _n| store.due_sessions(epoch, 50).await);
     stays_small!(history, "owned sessions", |store, _n| store.sessions_owned_by(epoch, None, 50).await);
     stays_small!(history, "open intents", |store, _n| store.open_intents_of(epoch, 50).await);
+    stays_small!(history, "abandoned intents", |store, _n| store.abandoned_intents(epoch, 50).await);
     stays_small!(history, "overdue intents", |store, _n| store.overdue_intents(epoch, 50).await);
     stays_small!(history, "owner", |store, _n| store.owner_of(session).await);
     let key = key(0);
@@ -253,6 +254,68 @@ async fn writes_stay_small() -> Result<()> {
         new_session(&store, workspace, task, Some("Begin")).await?;
         store.put_member(workspace, "bob", Role::Member, Some(&key)).await
     });
+    Ok(())
+}
+
+/// How many rows of each table were read by reading it whole.
+async fn rows_of_scans(url: &str) -> Result<BTreeMap<String, i64>> {
+    let mut connection = connect(url).await?;
+    let rows: Vec<(String, i64)> = sqlx::query_as("select relname::text, seq_tup_read from pg_stat_user_tables")
+        .fetch_all(&mut connection)
+        .await?;
+    Ok(rows.into_iter().collect())
+}
+
+#[tokio::test]
+async fn plans_that_were_made_while_tables_were_small_stay_good() -> Result<()> {
+    let (world, execution) = World::running().await?;
+    let pending = world.ask(Some(execution), "Deploy?").await?.pending_id;
+    let (claim, _) = world.claim(pending).await?;
+    let url = world.database.url();
+    let options =
+        StoreOptions { max_connections: 1, application_name: "measured".to_owned(), ..StoreOptions::default() };
+    let store = Store::connect(url, options).await?;
+    let needs = Needs { pending_id: Some(pending), claim_id: Some(claim), ..Needs::default() };
+    let page = PageArgs { limit: 5, after: None };
+    let calls = async || -> Result<()> {
+        store.principal_by_hash(&[7; 32]).await?;
+        store.view_of_bundle(&Scope::All, pending).await?;
+        store.view(&Scope::All, world.session, &needs).await?;
+        store.views(&Scope::All, &[world.session], &[pending]).await?;
+        store.inbox(&Scope::All, InboxFilter::Open, page).await?;
+        store.tasks(&Scope::All, page).await?;
+        store.session_of_claim(claim).await?;
+        store.sessions_changed_since(&[(world.session, 1)]).await?;
+        store.due_sessions(world.epoch, 50).await?;
+        store.open_intents_of(world.epoch, 50).await?;
+        store.overdue_intents(world.epoch, 50).await?;
+        let silent = Frames {
+            epoch: world.epoch,
+            execution_id: execution,
+            generation: 1,
+            first_seq: 1,
+            frames: vec![Frame::Text { kind: MessageType::Message, text: "new".to_owned(), key: None, delta: false }],
+            released: vec![],
+            grace: GRACE,
+        };
+        store.transact(world.session, &silent, Options::new(ids())).await?;
+        Ok(())
+    };
+    calls().await?;
+    let mut connection = connect(url).await?;
+    // Without statistics, as in the minutes before they are taken.
+    let history = HISTORY.replace("analyze;", "select pg_stat_force_next_flush();");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(history)).execute(&mut connection).await?;
+    let before = rows_of_scans(url).await?;
+    for _ in 0..REPEATS {
+        calls().await?;
+    }
+    store.close().await;
+    wait_for_end(url, "measured").await?;
+    let after = rows_of_scans(url).await?;
+    let grown: Vec<_> =
+        after.iter().filter(|(table, rows)| **rows - before.get(*table).copied().unwrap_or(0) > 1_000).collect();
+    assert!(grown.is_empty(), "whole tables are read: {grown:?}");
     Ok(())
 }
 
