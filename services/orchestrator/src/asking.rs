@@ -94,11 +94,12 @@ impl Orchestrator {
             request_id,
             wait: waits.then_some(self.times.wait),
             grace: self.times.grace,
-            released: released.clone(),
+            released,
             traceparent: traceparent.clone(),
         };
         let with =
             With::traceparent(traceparent).crashes(Some(CrashPoint::BeforeAskCommit), Some(CrashPoint::AfterAskCommit));
+        let watched = self.watchdog.known(session);
         let accepted = match self.give_ask(session, command, with).await {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -114,7 +115,7 @@ impl Orchestrator {
             waiting.into_iter().for_each(|waiting| waiting.waiter.unregister());
             waiting = again.transpose().inspect_err(|_| self.waiters.note_absent(session, reply.pending_id))?;
         }
-        self.watchdog.settle(session, &released, &view);
+        self.watchdog.settle(session, &watched, &view);
         self.follow(&view);
         if waiting.is_some() && !reply.created {
             // Whatever became of it before this waiter was registered is found now.
@@ -180,13 +181,14 @@ impl Orchestrator {
             execution_id: None,
             wait: self.times.wait,
             grace: self.times.grace,
-            released: released.clone(),
+            released,
         };
         let deadline = Instant::now() + self.times.handoff;
-        let accepted = match self.perform(session, command, With::nothing(), &released, deadline).await {
+        let accepted = match self.perform(session, command, With::nothing(), deadline).await {
             Ok(accepted) => accepted,
             Err(error) => {
-                give_up(Some(waiting), &error);
+                // The rows may still say that it waits here, from before: then that is an absence, which ends.
+                waiting.waiter.leave();
                 return Err(problem(error));
             }
         };

@@ -43,6 +43,7 @@ impl Orchestrator {
         }
         let found = self.store.session_of_claim(claim).await.map_err(access::unavailable)?;
         let Some((_, pending)) = found.filter(|(of, _)| *of == session) else { return Err(access::not_found()) };
+        let mut look_at = Instant::now();
         loop {
             let arrival = self.waiters.arrival();
             tokio::pin!(arrival);
@@ -50,10 +51,13 @@ impl Orchestrator {
             match self.waiters.take(pending) {
                 Take::Taken(taken) => return self.confirm(&term, claim, session, taken).await,
                 Take::Busy => return Ok(DeliverReply::Busy),
+                // Any agent's arrival wakes all deliveries that wait: the rows are read at their own pace.
+                Take::Absent | Take::Unknown if Instant::now() < look_at => {}
                 Take::Absent | Take::Unknown => {
                     if let Some(reply) = self.without_waiter(&term, claim, session, pending).await? {
                         return Ok(reply);
                     }
+                    look_at = Instant::now() + LOOK;
                 }
             }
             if Instant::now() >= deadline {
@@ -61,7 +65,7 @@ impl Orchestrator {
             }
             tokio::select! {
                 () = arrival => {}
-                () = sleep_until(deadline.min(Instant::now() + LOOK)) => {}
+                () = sleep_until(deadline.min(look_at)) => {}
                 () = self.ending.cancelled() => return Ok(DeliverReply::Busy),
                 () = term.over.cancelled() => return Ok(DeliverReply::NotOwner { epoch: None }),
             }
@@ -171,7 +175,7 @@ impl Orchestrator {
         self.tasks.spawn(async move {
             let command = Acknowledge { claim_id: claim, grace: app.times.grace };
             let deadline = Instant::now() + app.times.restore;
-            if let Err(why) = app.perform(session, command, With::nothing(), &[claim], deadline).await {
+            if let Err(why) = app.perform(session, command, With::nothing(), deadline).await {
                 // It stays open: the agent may be told once more, which is the safe side.
                 tracing::warn!(%claim, %why, "a written answer is not recorded as acknowledged");
             }

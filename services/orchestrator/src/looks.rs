@@ -23,6 +23,7 @@ impl Orchestrator {
     pub(crate) async fn wake(self: &Arc<Self>, session: SessionId) {
         self.work.begin();
         let pendings = self.waiters.waited_for(session);
+        let watched = self.watchdog.known(session);
         let views = match self.store.views(&Scope::All, &[session], &pendings).await {
             Ok(views) => views,
             Err(why) => {
@@ -32,6 +33,7 @@ impl Orchestrator {
             }
         };
         let Some(view) = views.into_iter().next() else { return self.session_gone(session, None) };
+        self.watchdog.settle(session, &watched, &view);
         self.follow(&view);
         let row = &view.session;
         if row.owner_epoch.is_none() && row.ended_state.is_none() && row.runtime == RuntimeKind::Demo {
@@ -75,21 +77,28 @@ impl Orchestrator {
             self.unsettled.lock().insert(session);
         }
         self.owned.forget(session);
+        self.watchdog.forget(session);
         self.watched.looked_at(session, event_seq.unwrap_or(0));
     }
 
     /// Looks at every watched session whose events have gone on, and at those that could not be settled before.
     async fn look_around(self: &Arc<Self>) -> Result<(), StoreError> {
         let unsettled = std::mem::take(&mut *self.unsettled.lock());
-        let mut moved: Vec<Moved> = unsettled.into_iter().map(|session| Moved { session, event_seq: 0 }).collect();
+        let looked = self.look_at_moved(&unsettled).await;
+        if looked.is_err() {
+            // Nothing else finds them again; those that only moved are found by the number of their newest event.
+            self.unsettled.lock().extend(unsettled);
+        }
+        looked
+    }
+
+    async fn look_at_moved(self: &Arc<Self>, unsettled: &BTreeSet<SessionId>) -> Result<(), StoreError> {
+        let mut moved: Vec<Moved> = unsettled.iter().map(|&session| Moved { session, event_seq: 0 }).collect();
         for known in self.watched.known().chunks(KNOWN_BATCH) {
             moved.extend(self.store.sessions_changed_since(known).await?);
         }
         for batch in moved.chunks(LOOK_BATCH) {
-            if let Err(why) = self.look_at(batch).await {
-                self.unsettled.lock().extend(batch.iter().map(|moved| moved.session));
-                return Err(why);
-            }
+            self.look_at(batch).await?;
         }
         Ok(())
     }

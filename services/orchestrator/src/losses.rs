@@ -4,8 +4,10 @@
 //! the row cannot be written the absence in memory stands in for it, and ends in the same detach.
 
 use crate::app::Orchestrator;
+use crate::term::Term;
 use crate::transact::With;
 use crate::waiters::LostWaiter;
+use domain::ids::{PendingId, SessionId};
 use domain::session::decide::{AttachWaiter, LoseWaiter};
 use std::sync::Arc;
 use store::TransactError;
@@ -42,7 +44,7 @@ impl Orchestrator {
         let (term, grace) = (self.tenure.present(), self.times.grace);
         let lose = LoseWaiter { pending_id: pending, epoch: term.epoch, grace };
         let deadline = Instant::now() + self.times.restore;
-        match self.perform(session, lose, With::nothing(), &[], deadline).await {
+        match self.perform(session, lose, With::nothing(), deadline).await {
             // The row carries the grace on; whoever takes the session over honours it.
             Ok(_) => self.waiters.forget_absent(pending),
             Err(TransactError::Rejected(why)) => {
@@ -51,20 +53,25 @@ impl Orchestrator {
             }
             Err(why) => tracing::warn!(%pending, %why, "a lost wait is not written down; its absence ends it"),
         }
-        if self.waiters.has_waiter(pending) {
-            // It came back while its loss was written: the row has to say so again.
-            let wait = self.times.wait;
-            let back = AttachWaiter {
-                pending_id: pending,
-                epoch: term.epoch,
-                execution_id: None,
-                wait,
-                grace,
-                released: vec![],
-            };
-            if let Err(why) = self.perform(session, back, With::nothing(), &[], deadline).await {
-                tracing::debug!(%pending, %why, "a wait that came back is not written down");
-            }
+        self.write_back(&term, session, pending).await;
+    }
+
+    /// Has the row say again that an agent waits, if it came back while its absence was written down.
+    pub(crate) async fn write_back(self: &Arc<Self>, term: &Term, session: SessionId, pending: PendingId) {
+        if !self.waiters.has_waiter(pending) {
+            return;
+        }
+        let back = AttachWaiter {
+            pending_id: pending,
+            epoch: term.epoch,
+            execution_id: None,
+            wait: self.times.wait,
+            grace: self.times.grace,
+            released: vec![],
+        };
+        let deadline = Instant::now() + self.times.restore;
+        if let Err(why) = self.perform(session, back, With::nothing(), deadline).await {
+            tracing::debug!(%pending, %why, "a wait that came back is not written down");
         }
     }
 }

@@ -26,5 +26,9 @@ pub(crate) trait DeliveryNotifier: Send + Sync {
     fn primary_answer_confirmed(&self, answer: ConfirmedAnswer);
 
     /// The answer leaves for the agent at this moment; only later requests of its execution can prove that it has it.
-    fn released(&self, session: SessionId, claim: ClaimId);
+    /// Returns whether it leaves for the first time.
+    fn released(&self, session: SessionId, claim: ClaimId) -> bool;
+
+    /// The answer did not leave after all: nobody was there to be told. Only for a first release.
+    fn not_released(&self, session: SessionId, claim: ClaimId);
 }

@@ -72,13 +72,19 @@ impl Resolver {
         if !term.trust.holds() {
             return Told::Frozen;
         }
-        if let Some(delivery) = open_delivery(view, pending) {
-            self.notifier.released(view.session.id, delivery.claim_id);
-        }
+        // Before it leaves, so that no request can come between; and back, if it did not leave: what an agent sends
+        // later would prove an answer that it never had.
+        let session = view.session.id;
+        let left = open_delivery(view, pending)
+            .map(|delivery| delivery.claim_id)
+            .filter(|claim| self.notifier.released(session, *claim));
         let told = match taken {
             Some(taken) => taken.release(&release),
             None => self.waiters.release(pending, &release),
         };
+        if let Some(claim) = left.filter(|_| !told) {
+            self.notifier.not_released(session, claim);
+        }
         if told {
             tracing::debug!(%pending, outcome = release.outcome.outcome.as_str(), "told the waiting agent");
         }
@@ -121,10 +127,13 @@ impl Resolver {
         }
     }
 
-    /// Watches over the open deliveries of a session that was taken over. Nothing is known of their release.
+    /// Watches over the open deliveries of a session that was taken over. Nothing is known of their release but that it
+    /// was before: any other request of the execution proves from now on that it has the answer (design 4.6), and one
+    /// that has not asks for the same bundle again.
     pub(crate) fn announce_open(&self, view: &View) {
         for delivery in view.deliveries.values().filter(|delivery| delivery.outcome == DeliveryOutcome::Open) {
             self.notifier.primary_answer_confirmed(confirmed_answer(view, delivery));
+            self.notifier.released(view.session.id, delivery.claim_id);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! commit in this process.
 
 use crate::app::Orchestrator;
-use domain::ids::{ClaimId, Ids, SessionId};
+use domain::ids::{Ids, SessionId};
 use domain::session::{Command, View};
 use faults::CrashPoint;
 use kit::idgen::IdGen;
@@ -121,14 +121,12 @@ impl Orchestrator {
         result
     }
 
-    /// Gives a command until it is decided or `deadline` has passed, and does what follows the commit. `released` are
-    /// the claims that it could acknowledge.
+    /// Gives a command until it is decided or `deadline` has passed, and does what follows the commit.
     pub(crate) async fn perform<C>(
         self: &Arc<Self>,
         session: SessionId,
         command: C,
         with: With,
-        released: &[ClaimId],
         deadline: Instant,
     ) -> Result<Accepted<C::Reply>, TransactError>
     where
@@ -137,9 +135,10 @@ impl Orchestrator {
     {
         let mut attempt = 0;
         loop {
+            let watched = self.watchdog.known(session);
             match self.transact(session, command.clone(), with.clone()).await {
                 Ok(accepted) => {
-                    self.watchdog.settle(session, released, &accepted.after);
+                    self.watchdog.settle(session, &watched, &accepted.after);
                     self.follow(&accepted.after);
                     return Ok(accepted);
                 }
@@ -159,6 +158,7 @@ impl Orchestrator {
         if let TransactError::Rejected(Rejection::NotOwner { .. } | Rejection::NotFound) = error {
             self.owned.forget(session);
             self.executions.forget(session);
+            self.watchdog.forget(session);
         }
     }
 
@@ -181,6 +181,7 @@ impl Orchestrator {
         }
         if view.session.ended_state.is_some() {
             self.owned.forget(session);
+            self.watchdog.forget(session);
         }
         self.tell_waiters(view);
         self.watched.looked_at(session, view.session.event_seq);

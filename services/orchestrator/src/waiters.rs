@@ -282,6 +282,8 @@ impl Waiter {
     /// Ends the wait in order; the agent may come back within the grace. Returns the outcome if it came meanwhile.
     pub(crate) fn leave(mut self) -> Option<Release> {
         self.withdraw();
+        // Whoever sends after this learns that nobody was told.
+        self.receiver.close();
         self.receiver.try_recv().ok()
     }
 

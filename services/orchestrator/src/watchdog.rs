@@ -63,6 +63,17 @@ impl Watchdog {
         of_session.filter(|watch| watch.released_at.is_some_and(|at| at < arrival)).map(|watch| watch.claim).collect()
     }
 
+    /// Claims of a session that are watched now: what rows that are read later have to show as open deliveries.
+    pub(crate) fn known(&self, session: SessionId) -> Vec<ClaimId> {
+        let watches = self.watches.lock();
+        watches.get(&session).into_iter().flatten().map(|watch| watch.claim).collect()
+    }
+
+    /// Forgets a session that has ended, is gone, or is not this instance's any more.
+    pub(crate) fn forget(&self, session: SessionId) {
+        self.watches.lock().remove(&session);
+    }
+
     /// Ends the watch over those of `claims` that `view`, loaded after them, no longer shows as open deliveries.
     pub(crate) fn settle(&self, session: SessionId, claims: &[ClaimId], view: &View) {
         for claim in claims {
@@ -135,11 +146,21 @@ impl DeliveryNotifier for Watchdog {
         }
     }
 
-    fn released(&self, session: SessionId, claim: ClaimId) {
+    fn released(&self, session: SessionId, claim: ClaimId) -> bool {
+        let mut watches = self.watches.lock();
+        let mut of_session = watches.get_mut(&session).into_iter().flatten();
+        let Some(watch) = of_session.find(|watch| watch.claim == claim && watch.released_at.is_none()) else {
+            return false;
+        };
+        watch.released_at = Some(Instant::now());
+        true
+    }
+
+    fn not_released(&self, session: SessionId, claim: ClaimId) {
         let mut watches = self.watches.lock();
         let of_session = watches.get_mut(&session).into_iter().flatten();
         for watch in of_session.filter(|watch| watch.claim == claim) {
-            watch.released_at = watch.released_at.or(Some(Instant::now()));
+            watch.released_at = None;
         }
     }
 }
@@ -220,5 +241,21 @@ mod tests {
         advance(Duration::from_millis(1)).await;
         assert!(watchdog.released_before(session, before).is_empty(), "the request came first");
         assert_eq!(watchdog.released_before(session, Instant::now()), [claim]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_did_not_leave_is_proven_by_nothing() {
+        let watchdog = watchdog();
+        let ConfirmedAnswer { session, claim, .. } = answer(true);
+        watchdog.primary_answer_confirmed(answer(true));
+        assert!(watchdog.released(session, claim));
+        watchdog.not_released(session, claim);
+        advance(Duration::from_millis(1)).await;
+        assert!(watchdog.released_before(session, Instant::now()).is_empty());
+        assert_eq!(watchdog.known(session), [claim]);
+        assert!(watchdog.released(session, claim), "again for the first time");
+        assert!(!watchdog.released(session, claim));
+        watchdog.forget(session);
+        assert!(watchdog.known(session).is_empty());
     }
 }

@@ -7,9 +7,9 @@ use crate::ownership::Owning;
 use crate::resolver::{Told, no_response};
 use crate::term::Term;
 use crate::transact::With;
-use domain::ids::SessionId;
-use domain::session::View;
+use domain::ids::{PendingId, SessionId};
 use domain::session::decide::{Tick, TickReply};
+use domain::session::{Rejection, View};
 use domain::time::Timestamp;
 use events::Hints;
 use faults::{CrashPoint, crash_point};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{StoreError, TransactError};
 use tokio::sync::Notify;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 /// Sessions looked for in one query.
 const BATCH: u32 = 256;
@@ -82,6 +82,13 @@ async fn work_on(app: &Arc<Orchestrator>, term: &Term, session: SessionId) {
         Ok(Owning::Undecided) => Ok(()),
         Err(why) => Err(why),
     };
+    if let Err(TransactError::Rejected(Rejection::NotFound)) = done {
+        // Nobody can be absent from a session that is gone.
+        for pending in app.waiters.absent(session, app.times.grace) {
+            app.waiters.forget_absent(pending);
+        }
+        return;
+    }
     if let Err(why) = done {
         tracing::warn!(%session, %why, "due work was not done; it is found again");
     }
@@ -92,7 +99,7 @@ impl Orchestrator {
     pub(crate) async fn tick(self: &Arc<Self>, term: &Term, session: SessionId) -> Result<(), TransactError> {
         let grace = self.times.grace;
         let absent = self.waiters.absent(session, grace);
-        let claims = self.watchdog.released_before(session, Instant::now());
+        let watched = self.watchdog.known(session);
         let seen_at = self.executions.seen_at(session, SEEN_LATELY);
         let command = Tick { epoch: term.epoch, absent: absent.clone(), seen_at, grace };
         let with = With::nothing().crashes(Some(CrashPoint::BeforePublishCommit), None);
@@ -104,16 +111,18 @@ impl Orchestrator {
             }
         };
         let view = &accepted.after;
-        self.watchdog.settle(session, &claims, view);
-        for pending in absent {
-            let waits = view.bundles.get(&pending).is_some_and(|bundle| bundle.waiter_epoch == Some(term.epoch));
-            if !waits {
-                self.waiters.forget_absent(pending);
-            }
+        self.watchdog.settle(session, &watched, view);
+        let waits = |pending| view.bundles.get(&pending).is_some_and(|bundle| bundle.waiter_epoch == Some(term.epoch));
+        let ended: Vec<PendingId> = absent.into_iter().filter(|pending| !waits(*pending)).collect();
+        for pending in &ended {
+            self.waiters.forget_absent(*pending);
         }
         self.do_what_was_decided(term, view, accepted.reply);
         // What is due again right after it was done is for the next second: it must not keep this instance busy.
         self.take_note(view);
+        for pending in ended {
+            self.write_back(term, session, pending).await;
+        }
         Ok(())
     }
 

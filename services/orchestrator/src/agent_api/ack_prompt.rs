@@ -27,7 +27,7 @@ pub(super) async fn ack_prompt(
         grace: app.times.grace,
     };
     let with = With::traceparent(caller.traceparent);
-    app.perform(caller.session, command, with, &caller.released, patience(&app)).await.map_err(problem)?;
+    app.perform(caller.session, command, with, patience(&app)).await.map_err(problem)?;
     app.executions.touch(caller.session);
     Ok(StatusCode::NO_CONTENT)
 }

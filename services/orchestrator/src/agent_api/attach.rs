@@ -26,8 +26,7 @@ pub(super) async fn attach(
     let command =
         Attach { epoch: caller.term.epoch, execution_id: body.execution_id, name: body.name, grace: app.times.grace };
     let with = With::traceparent(caller.traceparent);
-    let accepted =
-        app.perform(caller.session, command, with, &caller.released, patience(&app)).await.map_err(problem)?;
+    let accepted = app.perform(caller.session, command, with, patience(&app)).await.map_err(problem)?;
     app.executions.touch(caller.session);
     Ok(Json(agent::Attached {
         session_id: caller.session,

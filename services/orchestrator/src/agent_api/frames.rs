@@ -38,8 +38,7 @@ pub(super) async fn frames(
         grace: app.times.grace,
     };
     let with = With::traceparent(caller.traceparent);
-    let accepted =
-        app.perform(caller.session, command, with, &caller.released, patience(&app)).await.map_err(problem)?;
+    let accepted = app.perform(caller.session, command, with, patience(&app)).await.map_err(problem)?;
     app.executions.touch(caller.session);
     Ok(axum::Json(agent::FramesAccepted { accepted: accepted.reply.accepted, cancel_requested: false }))
 }

@@ -37,10 +37,8 @@ pub(super) async fn next_prompt(
             released: released.clone(),
             grace: app.times.grace,
         };
-        let accepted = app
-            .perform(caller.session, command, With::nothing(), &released, patience(&app).max(until))
-            .await
-            .map_err(problem)?;
+        let accepted =
+            app.perform(caller.session, command, With::nothing(), patience(&app).max(until)).await.map_err(problem)?;
         released.clear();
         // Only now is it known that the caller is the newest execution: another one's requests prove nothing.
         open_request.get_or_insert_with(|| app.executions.open_request(caller.session));

@@ -108,14 +108,12 @@ async fn settle_here(app: &App, caller: &Caller, term: &Term, ack: &[PendingId])
         epoch: term.epoch,
         execution_id: caller.execution,
         ack: ack.to_vec(),
-        released: released.clone(),
+        released,
         grace: app.times.grace,
     };
-    // Besides those that were proven, any open delivery may be among those acknowledged.
-    let watched = app.watchdog.released_before(caller.session, Instant::now());
     let deadline = Instant::now() + app.times.claim;
     let with = With::traceparent(caller.traceparent.clone());
-    app.perform(caller.session, command, with, &watched, deadline).await.map_err(problem)?;
+    app.perform(caller.session, command, with, deadline).await.map_err(problem)?;
     app.executions.touch(caller.session);
     Ok(())
 }

@@ -150,10 +150,9 @@ impl Agent {
         C: Command + Clone + Send + Sync + 'static,
         C::Reply: Send + 'static,
     {
-        let released = self.app.watchdog.released_before(self.session, Instant::now());
         let deadline = Instant::now() + self.app.times.claim;
         self.app.executions.touch(self.session);
-        self.app.perform(self.session, command, With::nothing(), &released, deadline).await.map_err(problem)
+        self.app.perform(self.session, command, With::nothing(), deadline).await.map_err(problem)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The orchestrator against a real Postgres: agents over HTTP, people by the domain's own commands.
 
+mod claims;
 mod demo;
 mod live;
 mod mcp;
