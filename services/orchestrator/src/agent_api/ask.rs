@@ -50,12 +50,14 @@ fn checked(body: agent::Ask, caller: &Caller) -> Result<Question, Problem> {
 #[cfg(feature = "openapi")]
 pub(super) fn doc() -> wire::openapi::Endpoint {
     use domain::object::{AgentView, AskOutcome, BundleState};
+    use domain::prompt::WaitEnd;
     use http::Method;
     use wire::openapi::{Endpoint, Example, samples};
     let cancelled = AgentView {
         pending_id: samples::CANCELLED_BUNDLE,
         state: BundleState::Terminal,
         outcome: Some(AskOutcome::Cancelled),
+        message: Some(WaitEnd::Cancelled.message().to_owned()),
         ..samples::no_answer_yet()
     };
     let other = agent::Ask { questions: samples::second_ask().questions, ..samples::ask() };

@@ -28,7 +28,8 @@ pub(super) fn doc() -> wire::openapi::Endpoint {
     use wire::Code;
     use wire::openapi::{Endpoint, Example, samples};
     let tasks = Tasks { tasks: vec![samples::task()], next_cursor: None };
-    let beyond = Problem::new(Code::InvalidRequest, "the request is not well-formed").at("limit", "must be 1 to 200");
+    let beyond =
+        Problem::new(Code::InvalidRequest, "the request is not well-formed").at("limit", "a page has 1 to 200 items");
     Endpoint::query("list_tasks", "/api/v1/tasks", "Tasks, oldest first, each with what its sessions wait for.")
         .parameters::<WorkspacePage>()
         .gives::<Tasks>(200, "A page.")

@@ -26,7 +26,7 @@ pub(super) fn doc() -> wire::openapi::Endpoint {
     use wire::openapi::{Endpoint, Example, samples};
     let workspace =
         Workspace { id: samples::WORKSPACE, name: "Acme".to_owned(), role: Role::Admin, created_at: samples::at(0) };
-    let anonymous = Problem::new(Code::Unauthenticated, "the token is unknown, revoked or past its end");
+    let anonymous = Problem::new(Code::Unauthenticated, "a valid token is needed: Authorization: Bearer …");
     Endpoint::query("list_workspaces", "/api/v1/workspaces", "Every workspace the person may see.")
         .gives::<Workspaces>(200, "The workspaces.")
         .example(Example::new("listed").gives(200, Workspaces { workspaces: vec![workspace] }))

@@ -39,7 +39,7 @@ pub(super) fn doc() -> wire::openapi::Endpoint {
     };
     let half = people::Respond { answers: samples::respond().answers[..1].to_vec(), ..people::Respond::default() };
     let misfit = Problem::new(Code::InvalidAnswer, "the answer does not fit the bundle")
-        .at("/answers", "must have an entry for the question \"q2\"");
+        .at("/answers", "has no entry for the question \"q2\"");
     let late = Problem::new(Code::AlreadyAnswered, "somebody has answered")
         .with("state", "terminal")
         .with("recorded", serde_json::to_value(samples::recorded()).unwrap_or_default());

@@ -124,6 +124,20 @@ pub fn status_summary() -> StatusSummary {
     }
 }
 
+/// The session before its first prompt has gone to the agent.
+#[must_use]
+pub fn new_session() -> Session {
+    Session {
+        state: SessionState::Created,
+        generation: 0,
+        current_turn_id: None,
+        open_turn: None,
+        queue_length: 1,
+        started_at: None,
+        ..session()
+    }
+}
+
 /// The session as its first turn has begun.
 #[must_use]
 pub fn session() -> Session {
@@ -330,7 +344,7 @@ pub fn question_message(index: u32) -> Message {
             context: bundle().context,
             status: QuestionStatus::Answered,
             response,
-            agent_disconnected: false,
+            agent_disconnected: true,
         }))
     });
     Message {

@@ -1,0 +1,11 @@
+//! What the descriptions of the API promise is what running services do.
+
+mod bindings;
+mod codes;
+mod document;
+mod events;
+mod replay;
+mod routes;
+mod schema;
+mod sources;
+mod story;
