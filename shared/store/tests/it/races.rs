@@ -5,6 +5,7 @@ use anyhow::{Context as _, Result};
 use domain::object::{Actor, TaskState};
 use domain::session::Rejection;
 use domain::session::decide::{Claim, ClaimReply, Confirm, ConfirmReply, Restore, RestoreReply};
+use domain::session::event::EventType;
 use serde_json::json;
 use std::sync::Arc;
 use store::{
@@ -14,6 +15,8 @@ use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 const RACERS: usize = 24;
+/// How often a person edits a task beside its session's moves.
+const EDITS: usize = 60;
 
 /// Lets all start at the same moment and collects what each of them got.
 async fn race<T: Send + 'static, F: Future<Output = T> + Send + 'static>(racers: Vec<F>) -> Result<Vec<T>> {
@@ -31,6 +34,11 @@ async fn race<T: Send + 'static, F: Future<Output = T> + Send + 'static>(racers:
         outcomes.push(outcome?);
     }
     Ok(outcomes)
+}
+
+/// Titles that sort as they are given.
+fn title(n: usize) -> String {
+    format!("title {n:03}")
 }
 
 fn key(body: u8) -> IdempotencyKey {
@@ -147,26 +155,39 @@ async fn a_command_that_changes_nothing_holds_its_key() -> Result<()> {
     Ok(())
 }
 
-/// A session writes its task without having locked it, so a person's edit in between must not be lost.
+/// A session writes its task without having locked it, so a person's edit in between must not be lost, nor may an
+/// event tell a title that was already replaced.
 #[tokio::test]
 async fn edits_of_a_task_and_its_sessions_moves_both_last() -> Result<()> {
     let (world, execution) = World::running().await?;
     let (store, task) = (world.store.clone(), world.task);
     let edits = tokio::spawn(async move {
-        for n in 0..40 {
-            let patch = TaskPatch { title: Some(format!("title {n}")), ..TaskPatch::default() };
-            store.patch_task(&Scope::All, task, &patch, write()).await?;
+        let mut edits = Vec::new();
+        for n in 0..EDITS {
+            let patch = TaskPatch { title: Some(title(n)), ..TaskPatch::default() };
+            let edited = store.patch_task(&Scope::All, task, &patch, write()).await?;
+            edits.push((edited.updated_at, edited.title));
         }
-        anyhow::Ok(())
+        anyhow::Ok(edits)
     });
-    let pending = world.ask(Some(execution), "Deploy?").await?.pending_id;
-    for _ in 0..10 {
-        let (claim_id, _) = world.claim(pending).await?;
-        world.give(&Restore { claim_id, reason: "delivery_failed", grace: GRACE }).await?;
+    let mut events = Vec::new();
+    // Each round moves the task to review and back.
+    for n in 0..10 {
+        let asked = world.give(&world.asking(Some(execution), &format!("Deploy {n}?"))).await?;
+        let (claim_id, _) = world.claim(asked.reply.pending_id).await?;
+        let confirmed = world.give(&Confirm { claim_id, epoch: world.epoch, grace: GRACE }).await?;
+        events.extend(asked.events.into_iter().chain(confirmed.events));
     }
-    edits.await??;
-    let task = world.store.task(&Scope::All, world.task).await?.context("the task exists")?;
-    assert_eq!((task.title.as_str(), task.state), ("title 39", TaskState::Review));
+    let edits = edits.await??;
+    let kept = world.store.task(&Scope::All, world.task).await?.context("the task exists")?;
+    assert_eq!((kept.title, kept.state), (title(EDITS - 1), TaskState::InProgress));
+    events.retain(|event| event.kind == EventType::TaskUpdated);
+    assert_eq!(events.len(), 20, "each move is told");
+    for event in events {
+        let told = event.data["task"]["title"].as_str().context("a task has a title")?;
+        let before = edits.iter().rev().find(|(at, _)| *at < event.stamp);
+        assert!(before.is_none_or(|(_, title)| title.as_str() <= told), "{told} was replaced before it was told");
+    }
     Ok(())
 }
 
