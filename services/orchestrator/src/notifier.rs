@@ -26,9 +26,8 @@ pub(crate) trait DeliveryNotifier: Send + Sync {
     fn primary_answer_confirmed(&self, answer: ConfirmedAnswer);
 
     /// The answer leaves for the agent at this moment; only later requests of its execution can prove that it has it.
-    /// Returns whether it leaves for the first time.
-    fn released(&self, session: SessionId, claim: ClaimId) -> bool;
+    fn released(&self, session: SessionId, claim: ClaimId);
 
-    /// The answer did not leave after all: nobody was there to be told. Only for a first release.
+    /// An answer that was said to leave did not: nobody was there to be told. Releases to others stand.
     fn not_released(&self, session: SessionId, claim: ClaimId);
 }

@@ -75,14 +75,15 @@ impl Resolver {
         // Before it leaves, so that no request can come between; and back, if it did not leave: what an agent sends
         // later would prove an answer that it never had.
         let session = view.session.id;
-        let left = open_delivery(view, pending)
-            .map(|delivery| delivery.claim_id)
-            .filter(|claim| self.notifier.released(session, *claim));
+        let delivered = open_delivery(view, pending).map(|delivery| delivery.claim_id);
+        if let Some(claim) = delivered {
+            self.notifier.released(session, claim);
+        }
         let told = match taken {
             Some(taken) => taken.release(&release),
             None => self.waiters.release(pending, &release),
         };
-        if let Some(claim) = left.filter(|_| !told) {
+        if let Some(claim) = delivered.filter(|_| !told) {
             self.notifier.not_released(session, claim);
         }
         if told {

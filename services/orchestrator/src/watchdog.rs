@@ -27,6 +27,8 @@ struct Watch {
     execution: Option<ExecutionId>,
     generation: i64,
     released_at: Option<Instant>,
+    /// Releases begun, less those that told nobody: two may run at once, and one of them tell the agent.
+    releases: u32,
     timer: Timer,
 }
 
@@ -139,28 +141,30 @@ impl DeliveryNotifier for Watchdog {
         }
         let timer =
             if guarded { Timer::Running { silent: Duration::ZERO, looked_at: Instant::now() } } else { Timer::Off };
-        of_session.push(Watch { claim, pending, execution, generation, released_at: None, timer });
+        of_session.push(Watch { claim, pending, execution, generation, released_at: None, releases: 0, timer });
         drop(watches);
         if guarded {
             self.metrics.watchdogs.get_or_create(&OutcomeLabel::of("armed")).inc();
         }
     }
 
-    fn released(&self, session: SessionId, claim: ClaimId) -> bool {
+    fn released(&self, session: SessionId, claim: ClaimId) {
         let mut watches = self.watches.lock();
-        let mut of_session = watches.get_mut(&session).into_iter().flatten();
-        let Some(watch) = of_session.find(|watch| watch.claim == claim && watch.released_at.is_none()) else {
-            return false;
-        };
-        watch.released_at = Some(Instant::now());
-        true
+        let of_session = watches.get_mut(&session).into_iter().flatten();
+        for watch in of_session.filter(|watch| watch.claim == claim) {
+            watch.releases += 1;
+            watch.released_at = watch.released_at.or(Some(Instant::now()));
+        }
     }
 
     fn not_released(&self, session: SessionId, claim: ClaimId) {
         let mut watches = self.watches.lock();
         let of_session = watches.get_mut(&session).into_iter().flatten();
         for watch in of_session.filter(|watch| watch.claim == claim) {
-            watch.released_at = None;
+            watch.releases = watch.releases.saturating_sub(1);
+            if watch.releases == 0 {
+                watch.released_at = None;
+            }
         }
     }
 }
@@ -248,13 +252,16 @@ mod tests {
         let watchdog = watchdog();
         let ConfirmedAnswer { session, claim, .. } = answer(true);
         watchdog.primary_answer_confirmed(answer(true));
-        assert!(watchdog.released(session, claim));
+        watchdog.released(session, claim);
         watchdog.not_released(session, claim);
         advance(Duration::from_millis(1)).await;
         assert!(watchdog.released_before(session, Instant::now()).is_empty());
         assert_eq!(watchdog.known(session), [claim]);
-        assert!(watchdog.released(session, claim), "again for the first time");
-        assert!(!watchdog.released(session, claim));
+        watchdog.released(session, claim);
+        watchdog.released(session, claim);
+        watchdog.not_released(session, claim);
+        advance(Duration::from_millis(1)).await;
+        assert_eq!(watchdog.released_before(session, Instant::now()), [claim], "the other one told the agent");
         watchdog.forget(session);
         assert!(watchdog.known(session).is_empty());
     }
