@@ -111,7 +111,8 @@ pub(super) fn doc() -> wire::openapi::Endpoint {
     use axum::http::Method;
     use wire::openapi::{Endpoint, Example, samples};
     let body = CreateSession { agent: "mailbox".to_owned(), prompt: Some(samples::PROMPT.to_owned()) };
-    let created = CreatedSession { session: samples::new_session(), agent_token: Some(Secret::new(samples::AGENT_TOKEN)) };
+    let created =
+        CreatedSession { session: samples::new_session(), agent_token: Some(Secret::new(samples::AGENT_TOKEN)) };
     Endpoint::command(
         "create_session",
         Method::POST,
