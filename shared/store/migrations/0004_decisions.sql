@@ -38,10 +38,9 @@ declare
     queue_rows     json;
     execution_rows json;
 begin
-    select row_to_json(s), row_to_json(t), s.execution_id, i.fenced, l.epoch
+    select row_to_json(s), row_to_json(t), s.execution_id, i.fenced, (select epoch from lineage)
     into session_row, task_row, newest, owner_fenced, lineage_epoch
     from task_sessions s join tasks t on t.id = s.task_id left join instances i on i.epoch = s.owner_epoch
-         cross join lineage l
     where s.id = wanted and s.deleted_at is null and (workspaces is null or s.workspace_id = any (workspaces));
     if session_row is null then
         return;

@@ -129,13 +129,14 @@ async fn keep_limits(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
 }
 
 /// Sets the time-outs of law 1 where the database has none (a restored copy, or one this role does not own), and
-/// how statements are planned: each once, for any values, and never compiled. They all look rows up by keys, so a plan
-/// for these very values is no better, and making it would cost more than the statement itself.
+/// how statements are planned: each once, for any values, by keys, and never compiled. A plan for these very values is no
+/// better, and making it would cost more than the statement itself. But a plan that was made while a table was small
+/// reads it whole, and goes on doing so when it is large, until statistics are taken: hence the price of such reads.
 pub(crate) async fn set_limits(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "
         select set_config(name, value, false)
-        from (values ('jit', 'off'), ('plan_cache_mode', 'force_generic_plan')) plans (name, value)
+        from (values ('jit', 'off'), ('plan_cache_mode', 'force_generic_plan'), ('seq_page_cost', '100')) plans (name, value)
         union all
         select set_config(name, value, false)
         from (values ('statement_timeout', '5s'), ('lock_timeout', '3s'),

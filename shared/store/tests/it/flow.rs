@@ -23,8 +23,13 @@ async fn a_live_answer_goes_from_the_question_to_the_end_of_its_turn() -> Result
     let (claim, reply) = world.claim(asked.pending_id).await?;
     assert_eq!(reply, ClaimReply::Claimed { owner: Some(world.epoch) });
     assert!(world.store.inbox(&Scope::All, InboxFilter::Open, PAGE).await?.items.is_empty());
+    let claimed = world.store.view_of_bundle(&Scope::All, asked.pending_id).await?.context("it exists")?;
+    assert_eq!(claimed.rows, world.view_with(asked.pending_id).await?.rows);
     let confirmed = world.confirm(claim).await?;
     assert!(matches!(confirmed, ConfirmReply::Confirmed { attached: true, generation: 1, .. }));
+    let told = world.view_with(asked.pending_id).await?.respond_outcome(asked.pending_id);
+    assert!(told.is_some());
+    assert_eq!(claimed.respond_outcome_once_live(claim), told);
 
     let frames = Frames {
         epoch: world.epoch,
