@@ -6,7 +6,7 @@ use access::{Person, not_found, unavailable};
 use domain::answer::{self, NormalisedResponse};
 use domain::ids::{MessageId, SessionId};
 use domain::object::{Question, QuestionStatus, Role};
-use domain::session::{Needs, Rejection, View, decide};
+use domain::session::{Rejection, View, decide};
 use wire::problem::{Code, Problem};
 
 /// A response that fits the bundle as it was read.
@@ -20,11 +20,8 @@ pub(super) struct Checked {
 /// Checks that the person may respond, that the bundle is active, and that the response fits it. A bundle that is
 /// plainly not active is refused here, without waiting for the session's lock.
 pub(super) async fn check(app: &App, person: &Person, respond: &Respond) -> Result<Checked, Problem> {
-    let scope = person.scope();
-    let session = app.store.session_of_bundle(&scope, respond.pending).await.map_err(unavailable)?;
-    let session = session.ok_or_else(not_found)?;
-    let needs = Needs { pending_id: Some(respond.pending), ..Needs::default() };
-    let view = app.store.view(&scope, session, &needs).await.map_err(unavailable)?.ok_or_else(not_found)?;
+    let view = app.store.view_of_bundle(&person.scope(), respond.pending).await.map_err(unavailable)?;
+    let view = view.ok_or_else(not_found)?;
     person.require(view.session.workspace_id, Role::Member)?;
     active(&view, respond)?;
     let (message_ids, questions): (Vec<MessageId>, Vec<Question>) = view
@@ -36,7 +33,7 @@ pub(super) async fn check(app: &App, person: &Person, respond: &Respond) -> Resu
     let response = answer::validate(&questions, &respond.input).map_err(|errors| {
         Problem::new(Code::InvalidAnswer, "the answer does not fit the bundle").with_errors(errors)
     })?;
-    Ok(Checked { session, message_ids, response })
+    Ok(Checked { session: view.session.id, message_ids, response })
 }
 
 fn active(view: &View, respond: &Respond) -> Result<(), Problem> {

@@ -93,7 +93,7 @@ async fn after(
     let Accepted { reply: (claim, reply), after, .. } = accepted;
     app.metrics.claims.inc();
     match reply {
-        ClaimReply::Claimed { owner } => hand_off(app, after.session.id, respond, claim, owner).await,
+        ClaimReply::Claimed { owner } => hand_off(app, &after, respond, claim, owner).await,
         ClaimReply::Resumed { .. } | ClaimReply::Recorded => {
             app.metrics.confirmations.inc();
             wake(app, &after);
@@ -102,14 +102,21 @@ async fn after(
     }
 }
 
+/// Sees a claim through. `claimed` is what it left.
 async fn hand_off(
     app: &App,
-    session: SessionId,
+    claimed: &View,
     respond: &Respond,
     claim: ClaimId,
     owner: Option<Epoch>,
 ) -> Result<RespondOutcome, Failure> {
+    let session = claimed.session.id;
     let verdict = HandOff::new(app, session, claim).run(owner).await;
+    if verdict == Verdict::Live
+        && let Some(outcome) = claimed.respond_outcome_once_live(claim)
+    {
+        return Ok(outcome);
+    }
     tell(app, session, respond.pending, verdict).await
 }
 

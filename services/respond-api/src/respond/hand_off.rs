@@ -121,7 +121,8 @@ impl<'a> HandOff<'a> {
             next = self.watch(owner.epoch) => return next,
         };
         match reply {
-            Ok(DeliverReply::Confirmed | DeliverReply::Lost { why: LostWhy::Confirmed }) => over(Verdict::Confirmed),
+            Ok(DeliverReply::Confirmed) => over(Verdict::Live),
+            Ok(DeliverReply::Lost { why: LostWhy::Confirmed }) => over(Verdict::Confirmed),
             Ok(DeliverReply::Lost { why: LostWhy::Restored }) => over(Verdict::Restored(Code::DeliveryFailed)),
             Ok(DeliverReply::Lost { why: LostWhy::SessionEnded }) => over(Verdict::SessionEnded),
             Ok(DeliverReply::Lost { why: LostWhy::TurnClosed } | DeliverReply::NoWaiter) => Next::Step(Step::Resume),

@@ -28,6 +28,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) enum Verdict {
     /// The response counts.
     Confirmed,
+    /// It counts, and this claim's owner has just released it to the agent that waited.
+    Live,
     /// The bundle is as it was; the person is told this code.
     Restored(Code),
     /// The session ended under it.
@@ -64,7 +66,7 @@ pub(super) async fn tell(
     verdict: Verdict,
 ) -> Result<RespondOutcome, Failure> {
     let problem = match verdict {
-        Verdict::Confirmed => return confirmed(app, session, pending).await,
+        Verdict::Confirmed | Verdict::Live => return confirmed(app, session, pending).await,
         Verdict::SessionEnded => ended(app, session, pending).await,
         Verdict::NothingClaimed => {
             return Err(Failure::Refused(Problem::new(
@@ -152,7 +154,7 @@ pub(super) async fn replay(app: &App, claim: ClaimId, pending: PendingId) -> Res
         match Verdict::of(&view, claim) {
             None if began.elapsed() < REPEAT_WAIT => sleep(PAUSE).await,
             None => return Err(in_progress()),
-            Some(Verdict::Confirmed) => {
+            Some(Verdict::Confirmed | Verdict::Live) => {
                 let outcome = told_by(&view, pending).map_err(Failure::into_problem)?;
                 return Ok(Replay::Result(keyed::answer(StatusCode::OK, &outcome)));
             }
