@@ -5,7 +5,7 @@ use crate::cluster::{Cluster, World};
 use crate::people::{Person, yes, yes_no};
 use crate::wait::until;
 use anyhow::{Context, Result, bail, ensure};
-use domain::ids::PendingId;
+use domain::ids::{PendingId, TurnId};
 use domain::object::{Bundle, ResponseOutcome};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,8 +23,8 @@ pub const SETTLE: Duration = Duration::from_secs(150);
 pub struct Received {
     /// Own words that came back from an ask, by bundle.
     live: BTreeMap<PendingId, Vec<String>>,
-    /// Prompts that carried an answer, by bundle.
-    carried: BTreeMap<PendingId, Vec<String>>,
+    /// Prompts that carried an answer, by bundle and turn. A turn's prompt may be fetched again, and is the same then.
+    carried: BTreeMap<PendingId, BTreeMap<TurnId, Vec<String>>>,
     /// How many of its questions have their answer.
     answered: usize,
     finished: bool,
@@ -49,10 +49,14 @@ impl Drop for Scenario {
     }
 }
 
-/// The words a person writes into the answer to a bundle: the same for everybody, so that a repeat is one command.
+/// How many persons answer.
+const PERSONS: usize = 2;
+
+/// The words a person writes into the answer to a bundle: the same each time, so that a repeat is one command, and
+/// nobody else's, so that two answers are never taken for one.
 #[must_use]
-pub fn words_for(pending: PendingId) -> String {
-    format!("words for {pending}")
+pub fn words_for(pending: PendingId, person: usize) -> String {
+    format!("words of person {person} for {pending}")
 }
 
 impl Scenario {
@@ -70,7 +74,7 @@ impl Scenario {
             scenario.received.push(Arc::clone(&received));
             scenario.running.push(tokio::spawn(work(agent, questions, received)));
         }
-        for person in 0..2 {
+        for person in 0..PERSONS {
             // Each at another process, where there are two.
             let service = &cluster.respond_apis[person % cluster.respond_apis.len()];
             scenario.running.push(tokio::spawn(answer_all(admin.at(&service.url())?, world, person)));
@@ -113,21 +117,31 @@ impl Scenario {
         Ok(())
     }
 
-    /// What arrived is what is recorded, whichever way it came.
+    /// What arrived is what is recorded, whichever way it came, and came once each way: the agents outlive every fault,
+    /// so no turn may carry the answer a second time.
     fn check(&self, bundle: &Bundle) -> Result<()> {
-        let (mut texts, mut prompts) = (Vec::new(), Vec::new());
+        let pending = bundle.pending_id;
+        let (mut texts, mut prompts) = (Vec::new(), BTreeMap::<TurnId, Vec<String>>::new());
         for received in &self.received {
             let received = lock(received);
-            texts.extend(received.live.get(&bundle.pending_id).into_iter().flatten().cloned());
-            prompts.extend(received.carried.get(&bundle.pending_id).into_iter().flatten().cloned());
+            texts.extend(received.live.get(&pending).into_iter().flatten().cloned());
+            for (turn, contents) in received.carried.get(&pending).into_iter().flatten() {
+                prompts.entry(*turn).or_default().extend(contents.iter().cloned());
+            }
         }
-        let words = words_for(bundle.pending_id);
         let recorded = bundle.recorded.as_ref().context("a settled bundle has its response")?;
-        let said = recorded.response.answers.first().map(|entry| entry.custom_text.as_str());
         ensure!(recorded.outcome == ResponseOutcome::Answered, "nobody skipped: {bundle:?}");
-        ensure!(said == Some(words.as_str()), "another answer is recorded: {bundle:?}");
-        ensure!(texts.iter().all(|text| *text == words), "another answer came back: {texts:?} for {bundle:?}");
-        ensure!(prompts.iter().all(|text| text.contains(&words)), "a prompt without the answer: {prompts:?}");
+        let said = recorded.response.answers.first().context("an answer has words")?.custom_text.as_str();
+        let (own, others): (Vec<String>, Vec<String>) =
+            (0..PERSONS).map(|person| words_for(pending, person)).partition(|words| words == said);
+        ensure!(own.len() == 1, "nobody said what is recorded: {bundle:?}");
+        ensure!(texts.iter().all(|text| text == said), "another answer came back: {texts:?} for {bundle:?}");
+        ensure!(texts.len() <= 1, "an answer came back twice: {texts:?} for {bundle:?}");
+        ensure!(prompts.len() <= 1, "two turns carry one answer: {prompts:?} for {bundle:?}");
+        for text in prompts.values().flatten() {
+            ensure!(text.contains(said), "a prompt without the answer: {text} for {bundle:?}");
+            ensure!(!others.iter().any(|words| text.contains(words)), "another answer: {text} for {bundle:?}");
+        }
         ensure!(!texts.is_empty() || !prompts.is_empty(), "the answer never arrived: {bundle:?}");
         Ok(())
     }
@@ -176,7 +190,9 @@ async fn take_turn(agent: &mut Agent, received: &Arc<Mutex<Received>>) -> Result
     }
     let prompt = agent.fetch(2_000).await.map_err(|error| away(&error))?.ok_or_else(|| away(&"no prompt"))?;
     if let Some(pending) = prompt.pending_id {
-        lock(received).carried.entry(pending).or_default().push(prompt.content.clone());
+        let mut received = lock(received);
+        let of_bundle = received.carried.entry(pending).or_default();
+        of_bundle.entry(prompt.turn_id).or_default().push(prompt.content.clone());
     }
     agent.acknowledge(&prompt).await.map_err(|error| Interruption::Superseded(error.to_string()))
 }
@@ -214,7 +230,7 @@ async fn answer_all(person: Person, world: World, number: usize) {
     loop {
         if let Ok(bundles) = person.bundles(world.workspace, InboxState::Open).await {
             for bundle in bundles {
-                let (pending, body) = (bundle.pending_id, yes(&words_for(bundle.pending_id)));
+                let (pending, body) = (bundle.pending_id, yes(&words_for(bundle.pending_id, number)));
                 let key = format!("person-{number}-{pending}");
                 // Whoever comes second is refused; what became of the answer is checked at the end.
                 let _ = person.respond_until_settled(pending, &body, &key).await;
