@@ -1,10 +1,10 @@
 # `make` lists the targets. What they need and how they do it stands in .ci/.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help dev test check fmt lint docs clean
+.PHONY: help dev test check fmt lint docs generate clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 dev: ## run Askback on this machine with a demo agent; finds or installs Postgres and nats-server
 	@.ci/require cargo linker
@@ -28,6 +28,10 @@ lint: ## clippy, warnings denied
 docs: ## build the code's documentation, warnings denied
 	@.ci/require cargo linker
 	@RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps --document-private-items
+
+generate: ## write every generated file: .sqlx, and what stands under docs
+	@.ci/require cargo linker servers
+	@cargo xtask generate
 
 clean: ## remove what was built; data of `make dev` stays in .askback
 	@.ci/require cargo
