@@ -8,6 +8,10 @@ use sqlx::AssertSqlSafe;
 /// Most rows told of one broken invariant.
 const DETAILS_MAX: i64 = 20;
 
+/// Here reading whole tables is what is wanted, which connections otherwise forbid.
+const WHOLE: &str = "set local enable_seqscan = on; set local enable_hashjoin = on; set local enable_mergejoin = on; \
+                     set local plan_cache_mode = auto";
+
 /// Something that must never be true, and is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
@@ -73,8 +77,7 @@ impl Store {
     async fn ask(&self, sql: &'static str) -> Result<Vec<String>, StoreError> {
         let sql = format!("select detail from ({sql}) probe (detail) limit {DETAILS_MAX}");
         let mut tx = Tx::begin(self).await?;
-        // Here reading whole tables is what is wanted, and their size is known when it is asked.
-        sqlx::raw_sql("set local seq_page_cost = 1; set local plan_cache_mode = auto").execute(tx.connection()).await?;
+        sqlx::raw_sql(WHOLE).execute(tx.connection()).await?;
         // The statement is put together from constants of this crate alone.
         let found = sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(tx.connection()).await?;
         tx.rollback().await;

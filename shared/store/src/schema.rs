@@ -129,14 +129,15 @@ async fn keep_limits(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
 }
 
 /// Sets the time-outs of law 1 where the database has none (a restored copy, or one this role does not own), and
-/// how statements are planned: each once, for any values, by keys, and never compiled. A plan for these very values is no
-/// better, and making it would cost more than the statement itself. But a plan that was made while a table was small
-/// reads it whole, and goes on doing so when it is large, until statistics are taken: hence the price of such reads.
+/// how statements are planned: each once, for any values, by keys alone, and never compiled. A plan for these very values
+/// is no better, and making it would cost more than the statement itself. But a plan that was made while a table was
+/// small, or empty, may read it whole, and goes on doing so when it is large, until statistics are taken.
 pub(crate) async fn set_limits(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "
         select set_config(name, value, false)
-        from (values ('jit', 'off'), ('plan_cache_mode', 'force_generic_plan'), ('seq_page_cost', '100')) plans (name, value)
+        from (values ('jit', 'off'), ('plan_cache_mode', 'force_generic_plan'), ('enable_seqscan', 'off'),
+                     ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off')) plans (name, value)
         union all
         select set_config(name, value, false)
         from (values ('statement_timeout', '5s'), ('lock_timeout', '3s'),

@@ -30,4 +30,4 @@ insert into floor.messages (id, session_id, turn_id, position, author_type, type
                               'All checks passed. Deploy build 4711 to production now?', 'options', repeat('o', 150)),
            'pending', now(), now()
     from generate_series(1, :sessions) n;
-vacuum analyze;
+vacuum analyze floor.tasks, floor.sessions, floor.turns, floor.bundles, floor.messages;
