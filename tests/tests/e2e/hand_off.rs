@@ -9,6 +9,11 @@ use std::time::Duration;
 use wire::internal::{Deliver, DeliverReply, LostWhy};
 use wire::{Client, Code, Secret};
 
+/// How often the owner and the deadline race. In the last round the owner sleeps until the deadline has decided.
+const ROUNDS: u64 = 9;
+/// In how many rounds, the first ones, the owner wakes up at once.
+const AT_ONCE: u64 = 3;
+
 /// The owner's lease outlives the hand-off: its silence is no lapse.
 fn times() -> TestTimes {
     TestTimes::default().with("LEASE", 60_000).with("GRACE", 600).with("HANDOFF", 1_000)
@@ -19,7 +24,7 @@ async fn confirm_against_restore_at_the_deadline() -> Result<()> {
     let mut cluster = Cluster::start(ClusterOptions { times: times(), ..ClusterOptions::default() }).await?;
     let (admin, world) = (cluster.admin()?, cluster.world().await?);
     let (mut confirmed, mut restored) = (0, 0);
-    for number in 0..8_u64 {
+    for number in 0..ROUNDS {
         let mut agent = cluster.agent(world, Some("Go.")).await?;
         agent.begin().await?;
         let asking = {
@@ -31,10 +36,18 @@ async fn confirm_against_restore_at_the_deadline() -> Result<()> {
         let person = admin.clone();
         let first = tokio::spawn(async move { person.respond(pending, &yes("first"), "first").await });
         admin.bundle_in(pending, BundleState::DeliveryClaimed).await?;
-        // Not to wait for anything: the owner wakes up at different moments around the deadline.
-        tokio::time::sleep(Duration::from_millis(600 + 90 * number)).await;
-        cluster.orchestrators[0].resume()?;
-        let words = match first.await? {
+        let told = if number == ROUNDS - 1 {
+            let told = first.await?;
+            cluster.orchestrators[0].resume()?;
+            told
+        } else {
+            // Not to wait for anything: the owner wakes up at once, or at different moments around the deadline.
+            let asleep = if number < AT_ONCE { 0 } else { 600 + 90 * number };
+            tokio::time::sleep(Duration::from_millis(asleep)).await;
+            cluster.orchestrators[0].resume()?;
+            first.await?
+        };
+        let words = match told {
             Ok(outcome) => {
                 ensure!(outcome.delivery == Delivery::Live, "round {number}: {outcome:?}");
                 confirmed += 1;
@@ -54,7 +67,7 @@ async fn confirm_against_restore_at_the_deadline() -> Result<()> {
         let recorded = admin.read.clarification(pending).await?.recorded.context("it is recorded")?;
         ensure!(recorded.response.answers[0].custom_text == words, "round {number}: {recorded:?}");
     }
-    ensure!(confirmed + restored == 8, "{confirmed} confirmed, {restored} restored");
+    ensure!(confirmed > 0 && restored > 0, "{confirmed} confirmed, {restored} restored: no race");
     cluster.assert_healthy().await
 }
 
