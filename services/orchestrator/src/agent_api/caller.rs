@@ -48,15 +48,17 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 
 /// Middleware of all routes of agents: finds out who calls, and passes the request to the owner of the session, who may
 /// be this instance. While there is no owner that answers, the request is held.
+///
+/// What comes before the handler is kept apart: of requests that just wait there are many, and each should be small.
 pub(super) async fn to_owner(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let arrival = Instant::now();
-    let session = match authenticate(&app, request.headers()).await {
+    let session = match Box::pin(authenticate(&app, request.headers())).await {
         Ok(agent) => agent.session,
         Err(problem) => return problem.into_response(),
     };
     let placed = match meant_for(request.headers()) {
-        Some(epoch) => forwarded_here(&app, session, epoch).await.map(Place::Here),
-        None => app.place(session, Instant::now() + app.times.handoff).await,
+        Some(epoch) => Box::pin(forwarded_here(&app, session, epoch)).await.map(Place::Here),
+        None => Box::pin(app.place(session, Instant::now() + app.times.handoff)).await,
     };
     match placed {
         Ok(Place::Here(term)) => {
@@ -66,7 +68,8 @@ pub(super) async fn to_owner(State(app): State<App>, mut request: Request, next:
             next.run(request).await
         }
         Ok(Place::Elsewhere(owner)) => {
-            forward(&app, session, owner, request, next, arrival).await.unwrap_or_else(Problem::into_response)
+            let forwarded = Box::pin(forward(&app, session, owner, request, next, arrival)).await;
+            forwarded.unwrap_or_else(Problem::into_response)
         }
         Err(problem) => problem.into_response(),
     }

@@ -41,7 +41,7 @@ pub(super) async fn wait_and_answer(
     let Some(waiting) = waiting else { return respond(app, session, now) };
     let answer = match app.hold(&term, waiting, until).await {
         Held::Released(release) => release.into(),
-        Held::Idle => app.answer_idle(&term, session, now).await,
+        Held::Idle => Box::pin(app.answer_idle(&term, session, now)).await,
         Held::Ended => now,
     };
     respond(app, session, answer)
