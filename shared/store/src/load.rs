@@ -154,9 +154,11 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn view_of_bundle(&self, scope: &Scope, pending: PendingId) -> Result<Option<View>, StoreError> {
+        let mut connection = self.lend().await?;
         let found = sqlx::query_file_as!(Answer, "src/sql/load_session_of_bundle.sql", pending.0, scope.ids() as _)
-            .fetch_optional(&self.pool)
+            .fetch_optional(&mut *connection)
             .await?;
+        self.take_back(connection);
         Ok(found.map(|answer| Loaded::from(answer).view))
     }
 

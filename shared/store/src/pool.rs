@@ -1,6 +1,7 @@
 //! Connections: how they are made and what is checked before their first use.
 
 use crate::error::StoreError;
+use crate::lane::{Lane, Lent};
 use crate::lineage;
 use crate::schema::{self, SchemaFit};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
@@ -50,6 +51,7 @@ pub struct Store {
     lineage: Arc<AtomicI64>,
     committed: watch::Sender<()>,
     doubt: Arc<Doubt>,
+    lane: Arc<Lane>,
 }
 
 impl Store {
@@ -91,7 +93,8 @@ impl Store {
             })
             .connect_lazy_with(connect.clone());
         let settle_timeout = options.settle_timeout;
-        Ok(Self { pool, connect, settle_timeout, lineage, committed: watch::Sender::new(()), doubt })
+        let (committed, lane) = (watch::Sender::new(()), Arc::default());
+        Ok(Self { pool, connect, settle_timeout, lineage, committed, doubt, lane })
     }
 
     /// Whether Postgres answers.
@@ -125,9 +128,26 @@ impl Store {
         self.committed.subscribe()
     }
 
+    /// Lends a connection for something that happens often and has to be quick.
+    pub(crate) async fn lend(&self) -> Result<Lent, sqlx::Error> {
+        match self.lane.take() {
+            Some(lent) => Ok(lent),
+            None => self.pool.acquire().await.map(Lent::by_pool),
+        }
+    }
+
+    /// Takes a connection back that is in order, outside of any transaction. Whoever does not know that drops it.
+    pub(crate) fn take_back(&self, lent: Lent) {
+        // Where the pool has none to lend, somebody may be waiting for this one.
+        if self.pool.num_idle() > 0 && !self.doubt.holds() {
+            self.lane.keep(lent);
+        }
+    }
+
     /// Says that a connection was found broken.
     pub(crate) fn doubt_connections(&self) {
         self.doubt.raise();
+        self.lane.clear();
     }
 
     pub(crate) fn tell_commit(&self) {
@@ -136,6 +156,7 @@ impl Store {
 
     /// Closes all connections, after the calls that use them.
     pub async fn close(&self) {
+        self.lane.close();
         self.pool.close().await;
     }
 }

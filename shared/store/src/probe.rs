@@ -80,7 +80,7 @@ impl Store {
         sqlx::raw_sql(WHOLE).execute(tx.connection()).await?;
         // The statement is put together from constants of this crate alone.
         let found = sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(tx.connection()).await?;
-        tx.rollback().await;
+        tx.rollback(self).await;
         Ok(found)
     }
 }

@@ -3,10 +3,22 @@
 use crate::error::StoreError;
 use crate::page::{Keyset, MessagePlace, Page, PageArgs, Scope};
 use crate::pool::Store;
-use domain::ids::{ClaimId, PendingId, QueuedId, SessionId, TaskId, TurnId, WorkspaceId};
+use domain::ids::{ClaimId, MessageId, PendingId, QueuedId, SessionId, TaskId, TurnId, WorkspaceId};
+use domain::object::Question;
 use domain::session::rows::{Message, Queued, Turn};
 use sqlx::types::Json;
 use uuid::Uuid;
+
+/// The questions of a bundle that somebody may answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenQuestions {
+    /// The bundle's session.
+    pub session: SessionId,
+    /// That session's workspace.
+    pub workspace: WorkspaceId,
+    /// The messages whose questions are pending, in question order; at least one.
+    pub questions: Vec<(MessageId, Question)>,
+}
 
 impl Store {
     /// The sessions of a task, oldest first, without deleted ones.
@@ -151,6 +163,36 @@ impl Store {
         Ok(found.map(SessionId::from))
     }
 
+    /// The pending questions of a bundle that looks active: neither settled nor superseded, in a session that goes on.
+    /// A glance, for which nothing else is read: `None` says no more than that the rows have to be looked at whole.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn open_questions(&self, scope: &Scope, id: PendingId) -> Result<Option<OpenQuestions>, StoreError> {
+        let mut connection = self.lend().await?;
+        let rows = sqlx::query!(
+            r#"
+            select s.id as session_id, s.workspace_id, m.id as message_id, m.question as "question!: Json<Question>"
+            from bundles b
+            join task_sessions s on s.id = b.session_id
+            join messages m on m.pending_id = b.pending_id
+            where b.pending_id = $1 and b.settled_at is null and b.superseded_by is null
+              and s.ended_state is null and s.deleted_at is null and ($2::uuid[] is null or s.workspace_id = any($2))
+              and m.question_status = 'pending'
+            order by m.question_index
+            "#,
+            id.0,
+            scope.ids() as _
+        )
+        .fetch_all(&mut *connection)
+        .await?;
+        self.take_back(connection);
+        let Some(first) = rows.first() else { return Ok(None) };
+        let (session, workspace) = (first.session_id.into(), first.workspace_id.into());
+        let questions = rows.into_iter().map(|row| (row.message_id.into(), row.question.0)).collect();
+        Ok(Some(OpenQuestions { session, workspace, questions }))
+    }
+
     /// The session a turn belongs to, if it is not deleted.
     ///
     /// # Errors
@@ -172,9 +214,11 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn session_of_claim(&self, id: ClaimId) -> Result<Option<(SessionId, PendingId)>, StoreError> {
+        let mut connection = self.lend().await?;
         let found = sqlx::query!("select session_id, pending_id from delivery_intents where claim_id = $1", id.0)
-            .fetch_optional(&self.pool)
+            .fetch_optional(&mut *connection)
             .await?;
+        self.take_back(connection);
         Ok(found.map(|row| (row.session_id.into(), row.pending_id.into())))
     }
 

@@ -149,14 +149,14 @@ impl Store {
     ) -> Result<Task, WriteError> {
         let mut tx = Tx::begin(self).await?;
         let Some((mut task, now)) = lock(&mut tx, scope, id).await? else {
-            tx.rollback().await;
+            tx.rollback(self).await;
             return Err(WriteError::NotFound);
         };
         hold(&mut tx, write.key, json!({ "task_id": id })).await?;
         if let Some(session) = patch.primary_session
             && !living_sessions(&mut tx, id).await?.contains(&session)
         {
-            tx.rollback().await;
+            tx.rollback(self).await;
             return Err(WriteError::Conflict("the primary session has to be one of the task's own"));
         }
         let before = task.clone();
@@ -180,11 +180,11 @@ impl Store {
     pub async fn delete_task(&self, scope: &Scope, id: TaskId, mut write: TaskWrite<'_>) -> Result<(), WriteError> {
         let mut tx = Tx::begin(self).await?;
         let Some((mut task, now)) = lock(&mut tx, scope, id).await? else {
-            tx.rollback().await;
+            tx.rollback(self).await;
             return Err(WriteError::NotFound);
         };
         if !living_sessions(&mut tx, id).await?.is_empty() {
-            tx.rollback().await;
+            tx.rollback(self).await;
             return Err(WriteError::Conflict("the task still has sessions"));
         }
         hold(&mut tx, write.key, json!({ "task_id": id })).await?;

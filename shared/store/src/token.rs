@@ -102,6 +102,7 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn principal_by_hash(&self, hash: &[u8; 32]) -> Result<Option<PrincipalRow>, StoreError> {
+        let mut connection = self.lend().await?;
         let row = sqlx::query!(
             r#"
             select t.id, t.name, t.role, t.workspace_id, s.id as "session_id?", s.task_id as "task_id?"
@@ -111,8 +112,9 @@ impl Store {
             "#,
             hash.as_slice()
         )
-        .fetch_optional(&self.pool)
+        .fetch_optional(&mut *connection)
         .await?;
+        self.take_back(connection);
         let Some(row) = row else { return Ok(None) };
         let kind = match (row.role, row.session_id, row.task_id, row.workspace_id) {
             (Some(role), None, None, workspace) => PrincipalKind::Person {
@@ -250,7 +252,7 @@ impl Store {
         .await?
         .rows_affected();
         if found == 0 {
-            tx.rollback().await;
+            tx.rollback(self).await;
             return Err(WriteError::NotFound);
         }
         tx.commit(self).await?;
@@ -285,7 +287,7 @@ impl Store {
         }
         let made = insert_agent_token(&mut tx, scope, session, token).await?;
         if !made {
-            tx.rollback().await;
+            tx.rollback(self).await;
             return Err(WriteError::NotFound);
         }
         tx.commit(self).await?;

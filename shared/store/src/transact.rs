@@ -184,13 +184,13 @@ impl Store {
                 Ok(accepted)
             }
             Ok(Pending { accepted, xid: None }) => {
-                tx.rollback().await;
+                tx.rollback(self).await;
                 Ok(accepted)
             }
             // What the statement left on its connection is not known: the connection is closed.
             Err(Failure::Statement(error)) => Err(Failure::Statement(error)),
             Err(other) => {
-                tx.rollback().await;
+                tx.rollback(self).await;
                 Err(other)
             }
         }

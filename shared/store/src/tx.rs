@@ -4,9 +4,9 @@
 //! its number on a new connection, which waits until the server has made up its mind.
 
 use crate::error::{Kind, StoreError, kind, timed_out};
+use crate::lane::Lent;
 use crate::pool::Store;
-use sqlx::pool::PoolConnection;
-use sqlx::{ConnectOptions as _, PgConnection, Postgres};
+use sqlx::{ConnectOptions as _, PgConnection};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -17,12 +17,12 @@ const SETTLE_STEP: Duration = Duration::from_millis(50);
 
 /// An open transaction. Dropped, it closes its connection, which aborts it.
 pub(crate) struct Tx {
-    connection: Option<PoolConnection<Postgres>>,
+    connection: Option<Lent>,
 }
 
 impl Tx {
     pub(crate) async fn begin(store: &Store) -> Result<Self, sqlx::Error> {
-        let connection = store.pool.acquire().await?;
+        let connection = store.lend().await?;
         let mut tx = Self { connection: Some(connection) };
         sqlx::raw_sql("begin").execute(tx.connection()).await?;
         Ok(tx)
@@ -34,10 +34,16 @@ impl Tx {
     }
 
     /// Gives the locks back at once. A failure closes the connection, which does the same.
-    pub(crate) async fn rollback(mut self) {
+    pub(crate) async fn rollback(mut self, store: &Store) {
         if sqlx::raw_sql("rollback").execute(self.connection()).await.is_ok() {
-            // Back to the pool: there is no transaction on it any more.
-            drop(self.connection.take());
+            self.give_back(store);
+        }
+    }
+
+    /// Ends the use of a connection on which there is no transaction any more.
+    fn give_back(&mut self, store: &Store) {
+        if let Some(connection) = self.connection.take() {
+            store.take_back(connection);
         }
     }
 
@@ -50,11 +56,17 @@ impl Tx {
     }
 
     /// Commits the transaction that is known to have the number `xid`, and finds out whether it did.
-    pub(crate) async fn commit_as(mut self, store: &Store, xid: i64) -> Result<(), StoreError> {
+    pub(crate) async fn commit_as(self, store: &Store, xid: i64) -> Result<(), StoreError> {
+        self.commit_quietly(store, xid).await?;
+        store.tell_commit();
+        Ok(())
+    }
+
+    /// The same without telling anybody that there are new events: for a transaction that wrote none.
+    pub(crate) async fn commit_quietly(mut self, store: &Store, xid: i64) -> Result<(), StoreError> {
         let error = match timeout(COMMIT_BOUND, sqlx::raw_sql("commit").execute(self.connection())).await {
             Ok(Ok(_)) => {
-                drop(self.connection.take());
-                store.tell_commit();
+                self.give_back(store);
                 return Ok(());
             }
             Ok(Err(error)) => error,
@@ -76,7 +88,7 @@ impl Tx {
 impl Drop for Tx {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
-            drop(connection.detach());
+            connection.abandon();
         }
     }
 }

@@ -158,7 +158,7 @@ impl Store {
             .await?
             .rows_affected();
         if gone == 0 {
-            tx.rollback().await;
+            tx.rollback(self).await;
             return Err(WriteError::NotFound);
         }
         tx.commit(self).await?;

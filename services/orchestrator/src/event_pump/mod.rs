@@ -9,6 +9,8 @@ mod resume;
 mod sequencer;
 
 use events::{Broker, Hints};
+use futures::stream::BoxStream;
+use futures::{FutureExt as _, StreamExt as _};
 use kit::metrics::Metrics;
 use std::time::Duration;
 use store::Store;
@@ -52,6 +54,11 @@ pub fn start_event_pump(deps: PumpDeps, tasks: &TaskTracker, stop: &Cancellation
         tasks.spawn(publisher.run(stop.clone()));
     }
     tasks.spawn(until(stop.clone(), keep(deps.store)));
+}
+
+/// Takes all hints that have come: one look serves all of them.
+fn drain(hints: &mut BoxStream<'static, ()>) {
+    while hints.next().now_or_never().flatten().is_some() {}
 }
 
 async fn until(stop: CancellationToken, work: impl Future<Output = ()>) {

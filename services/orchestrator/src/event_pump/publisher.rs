@@ -1,7 +1,7 @@
 //! The publisher's loop: reads the table by position, sends, waits for the acknowledgements, moves the cursor.
 
-use super::PumpDeps;
 use super::resume::{Start, start};
+use super::{PumpDeps, drain};
 use domain::cloud_event::CloudEvent;
 use events::{Broker, EventStream, Hints, PublishError, TopologyError};
 use futures::StreamExt as _;
@@ -128,6 +128,7 @@ impl Publisher {
         let (recorded, renewed) = (claim.position, Instant::now());
         let mut run = Run { publisher: self, stream, claim, at: None, recorded, renewed };
         let stopped = loop {
+            drain(hints);
             if let Err(why) = run.step().await {
                 break why;
             }

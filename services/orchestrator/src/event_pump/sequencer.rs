@@ -1,6 +1,6 @@
 //! The sequencer's loop: woken by commits of this process, by hints of others, and by a poll.
 
-use super::PumpDeps;
+use super::{PumpDeps, drain};
 use events::Hints;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
@@ -13,6 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 /// How many events get their positions in one transaction.
 const BATCH: u32 = 1_000;
+/// The least time from a round that found something to the next one: under load one round serves many commits, each of
+/// which would otherwise pay for one of its own.
+const SPACING: Duration = Duration::from_millis(10);
 /// How long after something happened it is looked for more often: hints may be lost while NATS is away.
 const LIVELY: Duration = Duration::from_secs(1);
 /// The poll while it is lively.
@@ -42,6 +45,9 @@ impl Sequencer {
         while !stop.is_cancelled() {
             // What is committed from here on wakes the next round, also if this one did not see it.
             commits.mark_unchanged();
+            drain(&mut hints);
+            let began = Instant::now();
+            let mut spacing = Duration::ZERO;
             let pause = match self.round().await {
                 Ok(more) => {
                     if std::mem::take(&mut failing) {
@@ -49,7 +55,10 @@ impl Sequencer {
                     }
                     match more {
                         Round::Full => continue,
-                        Round::Some => last = Instant::now(),
+                        Round::Some => {
+                            last = Instant::now();
+                            spacing = SPACING;
+                        }
                         Round::Nothing => {}
                     }
                     if last.elapsed() < LIVELY { QUICK_POLL } else { POLL }
@@ -67,6 +76,7 @@ impl Sequencer {
                 Ok(()) = commits.changed(), if !failing => {}
                 Some(()) = hints.next(), if !failing => {}
             }
+            sleep(spacing.saturating_sub(began.elapsed())).await;
         }
     }
 

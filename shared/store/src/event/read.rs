@@ -166,7 +166,7 @@ impl Row {
 /// One statement a subject, so that each goes by its own index. All give at least one row, which tells the head as the
 /// same moment shows it.
 macro_rules! events_where {
-    ($store:expr, $after:expr, $window:expr, $types:expr, $limit:expr, $condition:literal $(, $argument:expr)*) => {
+    ($connection:expr, $after:expr, $window:expr, $types:expr, $limit:expr, $condition:literal $(, $argument:expr)*) => {
         sqlx::query_as!(
             Row,
             r#"
@@ -190,7 +190,7 @@ macro_rules! events_where {
             $limit
             $(, $argument)*
         )
-        .fetch_all(&$store.pool)
+        .fetch_all(&mut *$connection)
         .await
     };
 }
@@ -202,21 +202,22 @@ impl Store {
     /// # Errors
     /// The database does not answer.
     pub async fn events_after(&self, filter: &EventFilter, after: i64, limit: u32) -> Result<EventPage, StoreError> {
+        let mut connection = self.lend().await?;
         let types = filter.types.as_deref();
         let count = i64::from(limit);
         let (window, rows) = match &filter.subject {
-            EventSubject::All => (WINDOW, events_where!(self, after, WINDOW, types, count, "true")),
+            EventSubject::All => (WINDOW, events_where!(connection, after, WINDOW, types, count, "true")),
             EventSubject::Workspaces(workspaces) => {
                 let ids: Vec<Uuid> = workspaces.iter().map(|id| id.0).collect();
-                (WINDOW, events_where!(self, after, WINDOW, types, count, "workspace_id = any($5)", &ids))
+                (WINDOW, events_where!(connection, after, WINDOW, types, count, "workspace_id = any($5)", &ids))
             }
             EventSubject::Task(task) => {
-                (WINDOW_OF_TASK, events_where!(self, after, WINDOW_OF_TASK, types, count, "task_id = $5", task.0))
+                (WINDOW_OF_TASK, events_where!(connection, after, WINDOW_OF_TASK, types, count, "task_id = $5", task.0))
             }
             EventSubject::Session { task, session } => (
                 WINDOW_OF_TASK,
                 events_where!(
-                    self,
+                    connection,
                     after,
                     WINDOW_OF_TASK,
                     types,
@@ -228,6 +229,7 @@ impl Store {
             ),
         };
         let rows = rows?;
+        self.take_back(connection);
         let head = rows.first().map_or(after, |row| row.head);
         let events: Vec<PlacedEvent> = rows.into_iter().filter_map(Row::event).collect();
         let full = i64::try_from(events.len()).is_ok_and(|found| found >= count);

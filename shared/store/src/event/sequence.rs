@@ -33,7 +33,7 @@ impl Store {
         let mut tx = Tx::begin(self).await?;
         // A statement of its own: what the next one sees includes everything that the last holder of the lock wrote.
         let Some(locked) = sqlx::raw_sql(LOCK).fetch_optional(tx.connection()).await? else {
-            tx.rollback().await;
+            tx.rollback(self).await;
             return Ok(None);
         };
         let head: i64 = locked.try_get(0)?;
@@ -77,10 +77,10 @@ impl Store {
         .fetch_optional(tx.connection())
         .await?;
         let Some(done) = done else {
-            tx.rollback().await;
+            tx.rollback(self).await;
             return Ok(Some(Sequenced { count: 0, head }));
         };
-        tx.commit_as(self, done.xid).await?;
+        tx.commit_quietly(self, done.xid).await?;
         Ok(Some(Sequenced { count: done.count, head: done.head }))
     }
 }

@@ -281,6 +281,7 @@ async fn plans_that_were_made_while_tables_were_small_stay_good() -> Result<()> 
     let page = PageArgs { limit: 5, after: None };
     let calls = async || -> Result<()> {
         store.principal_by_hash(&[7; 32]).await?;
+        store.open_questions(&Scope::All, pending).await?;
         store.view_of_bundle(&Scope::All, pending).await?;
         store.view(&Scope::All, world.session, &needs).await?;
         store.views(&Scope::All, &[world.session], &[pending]).await?;
