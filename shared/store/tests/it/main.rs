@@ -6,6 +6,7 @@ mod common;
 mod differential;
 mod flow;
 mod instances;
+mod lane;
 mod plans;
 mod proxy;
 mod races;
