@@ -95,6 +95,8 @@ async fn see_through(app: &Arc<Orchestrator>, intent: OpenIntent) {
                 app.metrics.reconciled.get_or_create(&OutcomeLabel::of("resumed")).inc();
             }
             ResumeReply::Waiting { .. } => app.deliver_soon(claim, session),
+            // Whoever answered is told nothing any more: they may answer again, which also asks the agent again.
+            ResumeReply::Elsewhere { .. } => drop(restore(app, intent).await),
             ResumeReply::Lost(_) => {}
         },
         Err(TransactError::Rejected(why)) => {
@@ -116,6 +118,8 @@ async fn restore(app: &Arc<Orchestrator>, intent: OpenIntent) -> Outcome {
             RestoreReply::Restored => "restored",
             RestoreReply::Retired => "retired",
             RestoreReply::Lost(_) => return Outcome::Settled,
+            // It is settled with the turn that carries it.
+            RestoreReply::Reserved => return Outcome::Refused,
         },
         Err(TransactError::Rejected(why)) => {
             tracing::error!(%claim, %why, "an open claim cannot be settled");

@@ -101,7 +101,8 @@ impl Orchestrator {
         let absent = self.waiters.absent(session, grace);
         let watched = self.watchdog.known(session);
         let seen_at = self.executions.seen_at(session, SEEN_LATELY);
-        let command = Tick { epoch: term.epoch, absent: absent.clone(), seen_at, grace };
+        let deadline = self.times.deadline;
+        let command = Tick { epoch: term.epoch, absent: absent.clone(), seen_at, grace, deadline };
         let with = With::nothing().crashes(Some(CrashPoint::BeforePublishCommit), None);
         let accepted = match self.transact(session, command, with).await {
             Ok(accepted) => accepted,
@@ -130,7 +131,7 @@ impl Orchestrator {
     fn do_what_was_decided(self: &Arc<Self>, term: &Term, view: &View, decided: TickReply) {
         let session = view.session.id;
         let runtime = self.runtimes.of(view.session.runtime);
-        let TickReply { released, paused, published } = decided;
+        let TickReply { released, paused, published, outgoing: _, settled: _ } = decided;
         if let (Some(turn), Some(runtime)) = (paused, runtime) {
             tracing::info!(%session, %turn, "the turn was paused: its question stays open");
             runtime.cancel(self, session, turn);

@@ -31,7 +31,7 @@ impl Rows {
             SessionState::WaitingForInput
         } else if self.open_turn().is_some() {
             SessionState::Running
-        } else if self.session.generation == 0 {
+        } else if self.session.started_at.is_none() && reservation.is_none() {
             SessionState::Created
         } else {
             SessionState::Idle

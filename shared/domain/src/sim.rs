@@ -81,6 +81,13 @@ impl World {
         self.fenced.insert(epoch);
     }
 
+    /// Damages the rows of a session, as no decision does: what comes of such rows has to be tested, too.
+    pub fn damage(&mut self, session: SessionId, damage: impl FnOnce(&mut Rows)) {
+        if let Some(rows) = self.sessions.get_mut(&session) {
+            damage(rows);
+        }
+    }
+
     /// Adds a task, or replaces it as somebody who edits it does.
     pub fn put_task(&mut self, task: Task) {
         for rows in self.sessions.values_mut().filter(|rows| rows.task.id == task.id) {

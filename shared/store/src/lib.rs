@@ -9,6 +9,7 @@
 
 mod apply;
 mod create;
+mod dispatch;
 mod error;
 mod event;
 mod housekeeping;
@@ -31,6 +32,7 @@ mod work;
 mod workspace;
 
 pub use create::SessionExtras;
+pub use dispatch::AmbiguousDispatch;
 pub use error::{StoreError, TransactError, WriteError};
 pub use event::{EventFilter, EventPage, EventSubject, Horizon, PlaceError, Publication, PublisherClaim, Sequenced};
 pub use housekeeping::Swept;

@@ -8,7 +8,7 @@ use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 use std::fmt;
 
 /// The schema this binary was built for.
-pub const SCHEMA_VERSION: i32 = 4;
+pub const SCHEMA_VERSION: i32 = 5;
 
 /// Days of event partitions that are made ahead.
 pub(crate) const PARTITION_DAYS: i32 = 8;

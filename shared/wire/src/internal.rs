@@ -57,6 +57,47 @@ pub enum LostWhy {
     Confirmed,
 }
 
+/// `POST /internal/v1/resume`: hand a claimed response to an agent that runs elsewhere, in a new turn; answered with a
+/// [`ResumeReply`] once that is over. Whoever is called becomes the owner of a session that has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Resume {
+    /// The claim whose response is to be handed over.
+    pub claim_id: ClaimId,
+    /// Its session.
+    pub session_id: SessionId,
+}
+
+/// What became of a resume. Silence means none of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(tag = "reply", rename_all = "snake_case")]
+pub enum ResumeReply {
+    /// The response counts: a new turn carries it, accepted and published, or there was nothing to tell.
+    Settled,
+    /// The agent's side has certainly not accepted it, or cannot be asked now. If the claim is still open it may be
+    /// given back.
+    NotAccepted,
+    /// Nobody can say whether the agent's side has it: the claim has its end, and is never sent again by itself.
+    Ambiguous,
+    /// The agent's side has accepted it, but the turn could not be published yet. The owner goes on trying.
+    NotPublished,
+    /// It was not accepted, but the claim could not be given back yet. It is, later.
+    NotRestored,
+    /// Somebody is handing it over.
+    InProgress,
+    /// An agent waits for it after all: deliver.
+    Waiting,
+    /// The claim is no longer open; nothing was done by this call.
+    Lost {
+        /// What came before it.
+        why: LostWhy,
+    },
+    /// The session belongs to somebody else.
+    NotOwner,
+}
+
 /// `POST /internal/v1/cancel`: take the waiter and commit `cancelled`; answered with a [`CancelReply`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]

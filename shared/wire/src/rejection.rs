@@ -52,6 +52,14 @@ impl From<Rejection> for Problem {
                 Code::RateLimited,
                 "too many questions of this turn are open; ask again when people have answered some",
             ),
+            Rejection::NotAmbiguous => {
+                Self::new(Code::NotAmbiguous, "it is known what became of this turn's prompt; nothing is to be settled")
+            }
+            Rejection::NotMalformed => Self::new(Code::InvalidRequest, "the row is sound, so it settles itself"),
+            Rejection::Malformed { turn, what } => Self::new(
+                Code::RecoveryFailed,
+                format!("nothing can be concluded from turn {turn}: {what}; an operator sets it aside"),
+            ),
             // Both say that the caller's picture of the session was old, which a repeat puts right.
             Rejection::BundleChanged => {
                 Self::new(Code::TemporarilyUnavailable, "the bundle kept changing while the answer was checked")

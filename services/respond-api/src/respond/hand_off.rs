@@ -12,7 +12,7 @@ use faults::{CrashPoint, crash_point};
 use std::time::Duration;
 use store::Scope;
 use tokio::time::{Instant, sleep, timeout_at};
-use wire::internal::{Deliver, DeliverReply, LostWhy};
+use wire::internal::{Deliver, DeliverReply, LostWhy, Resume, ResumeReply};
 use wire::problem::Code;
 
 /// The pause before a busy owner is asked again.
@@ -35,6 +35,16 @@ enum Step {
     Over(Verdict),
     /// No agent waits any more: a new turn has to carry the answer.
     Resume,
+}
+
+/// What handing an answer to an agent that runs elsewhere came to.
+enum Handed {
+    /// It is over.
+    Over(Verdict),
+    /// An agent waits for it after all.
+    Waiting,
+    /// The agent's side does not have it.
+    NotAccepted,
 }
 
 /// What there is to do after a reply.
@@ -69,10 +79,69 @@ impl<'a> HandOff<'a> {
                     sleep(BUSY_PAUSE).await;
                     owner = found;
                 }
+                Resumed::Elsewhere(found) => match timeout_at(until, self.hand_over(found)).await {
+                    Ok(Handed::Over(verdict)) => return verdict,
+                    Ok(Handed::Waiting) => {
+                        sleep(BUSY_PAUSE).await;
+                        owner = found;
+                    }
+                    Ok(Handed::NotAccepted) => {
+                        return self.restore("resume_not_accepted", Code::ResumeNotAccepted).await;
+                    }
+                    Err(_) => return self.restore("resume_deadline", Code::ResumeNotAccepted).await,
+                },
                 Resumed::NotAccepted => return self.restore("resume_not_accepted", Code::ResumeNotAccepted).await,
                 Resumed::OutOfTime => return self.restore("resume_deadline", Code::ResumeNotAccepted).await,
             }
         }
+    }
+
+    /// Has the owner, or anybody who then becomes it, hand the answer to the agent's runner. A call that is lost is made
+    /// again, for the second of two finds the first one's turn; what the rows say by then goes before any reply.
+    async fn hand_over(&self, first: Option<Epoch>) -> Handed {
+        let mut target = match first {
+            Some(epoch) => self.app.orchestrators.of_epoch(epoch).await.ok().flatten(),
+            None => None,
+        };
+        loop {
+            if target.is_none() {
+                target = self.app.orchestrators.live_owner(self.session).await.ok().flatten();
+            }
+            if target.is_none() {
+                target = self.app.orchestrators.any().await.ok().flatten();
+            }
+            if let Some(owner) = target.take() {
+                let body = Resume { claim_id: self.claim, session_id: self.session };
+                match owner.client.resume(&body).await {
+                    Ok(ResumeReply::Settled) => return Handed::Over(Verdict::Confirmed),
+                    Ok(ResumeReply::NotAccepted) => return Handed::NotAccepted,
+                    Ok(ResumeReply::Ambiguous) => return Handed::Over(Verdict::Unconfirmed),
+                    Ok(ResumeReply::NotPublished) => return Handed::Over(Verdict::NotPublished),
+                    Ok(ResumeReply::NotRestored) => return Handed::Over(Verdict::Unknown),
+                    Ok(ResumeReply::Waiting) => return Handed::Waiting,
+                    Ok(ResumeReply::InProgress) => target = Some(owner),
+                    Ok(ResumeReply::Lost { .. } | ResumeReply::NotOwner) => {}
+                    Err(why) => {
+                        tracing::debug!(claim = %self.claim, epoch = %owner.epoch, %why, "the owner could not be asked");
+                    }
+                }
+            }
+            if let Some(verdict) = self.settled().await {
+                return Handed::Over(verdict);
+            }
+            sleep(BUSY_PAUSE).await;
+        }
+    }
+
+    /// What the claim's row says, if it has its end. A claim that was given back was not accepted by the agent.
+    async fn settled(&self) -> Option<Verdict> {
+        let needs = Needs { claim_id: Some(self.claim), ..Needs::default() };
+        let found = self.app.store.view(&Scope::All, self.session, &needs).await.ok()?;
+        let Some(view) = found else { return Some(Verdict::Gone) };
+        Verdict::of(&view, self.claim).map(|verdict| match verdict {
+            Verdict::Restored(_) => Verdict::Restored(Code::ResumeNotAccepted),
+            other => other,
+        })
     }
 
     async fn restore(&self, reason: &'static str, code: Code) -> Verdict {

@@ -36,6 +36,8 @@ pub(super) enum Verdict {
     SessionEnded,
     /// The response is recorded, and whether it was delivered is not known.
     Unconfirmed,
+    /// The agent has accepted it, which could not be published yet.
+    NotPublished,
     /// The session is gone, and the claim with it.
     Gone,
     /// The claim was never made.
@@ -76,6 +78,10 @@ pub(super) async fn tell(
         }
         Verdict::Restored(code) => Problem::new(code, restored_words(code)),
         Verdict::Unconfirmed => unconfirmed(),
+        Verdict::NotPublished => Problem::new(
+            Code::AcceptedNotPublished,
+            "the agent has accepted the answer; that could not be recorded yet, and will be: read the state",
+        ),
         // The claim was accepted: to whoever answered, a session that was deleted under it has ended.
         Verdict::Gone => Rejection::SessionEnded.into(),
         Verdict::Unknown => Problem::new(
@@ -160,7 +166,9 @@ pub(super) async fn replay(app: &App, claim: ClaimId, pending: PendingId) -> Res
             }
             Some(Verdict::Restored(_)) => return Ok(Replay::Undone),
             Some(Verdict::SessionEnded) => return Err(inactive(&view, pending)),
-            Some(Verdict::Unconfirmed | Verdict::Unknown) => return Ok(Replay::Result(unconfirmed().into_response())),
+            Some(Verdict::Unconfirmed | Verdict::Unknown | Verdict::NotPublished) => {
+                return Ok(Replay::Result(unconfirmed().into_response()));
+            }
             Some(Verdict::Gone | Verdict::NothingClaimed) => return Err(not_found()),
         }
     }

@@ -23,6 +23,8 @@ pub(super) enum Resumed {
     Over(Verdict),
     /// An agent waits for the answer after all: deliver it to this owner.
     Waiting(Option<Epoch>),
+    /// The owner has to call the agent's runner.
+    Elsewhere(Option<Epoch>),
     /// The agent is at work and cannot be given the answer now.
     NotAccepted,
     /// Time ran out.
@@ -51,6 +53,7 @@ pub(super) async fn resume(app: &App, session: SessionId, claim: ClaimId, until:
                     ResumeReply::Settled(ClaimReply::Claimed { owner }) | ResumeReply::Waiting { owner } => {
                         Resumed::Waiting(owner)
                     }
+                    ResumeReply::Elsewhere { owner } => Resumed::Elsewhere(owner),
                     ResumeReply::Lost(lost) => Resumed::Over(lost_to(lost, Code::DeliveryFailed)),
                 };
             }
@@ -111,6 +114,8 @@ fn restored(app: &App, claim: ClaimId, reason: &'static str, reply: RestoreReply
             Verdict::Unconfirmed
         }
         RestoreReply::Lost(lost) => lost_to(lost, code),
+        // A turn that nobody has settled yet carries it, and it may have arrived.
+        RestoreReply::Reserved => Verdict::Unknown,
     }
 }
 

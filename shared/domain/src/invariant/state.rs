@@ -1,8 +1,9 @@
 //! What must hold of the rows of a session at every moment.
 
 use super::{Found, Invariant, Violation};
+use crate::authority::is_accepted;
 use crate::ids::TurnId;
-use crate::object::{Delivery as Reached, QuestionStatus, QueuedStatus, TurnKind};
+use crate::object::{Delivery as Reached, QuestionStatus, QueuedStatus, TurnKind, TurnStatus};
 use crate::session::rows::{Bundle, DeliveryOutcome, Intent, IntentStatus, QueuedAuthor, Rows, Turn};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -28,9 +29,8 @@ fn session(found: &mut Found, rows: &Rows) {
     let ended = session.ended_at.is_some();
     found.expect(Invariant::Columns, session.ended_state.is_some() == ended, || "end without its moment".to_owned());
     found.expect(Invariant::Columns, session.deleted_at.is_none() || ended, || "deleted and not ended".to_owned());
-    found.expect(Invariant::Columns, session.started_at.is_some() == (session.generation > 0), || {
-        "its start".to_owned()
-    });
+    let begun = rows.turns.values().any(is_accepted);
+    found.expect(Invariant::Columns, session.started_at.is_some() == begun, || "its start".to_owned());
     for execution in rows.executions.values() {
         let newest = session.execution_id == Some(execution.id);
         found.expect(Invariant::Columns, execution.ended_at.is_none() == newest, || {
@@ -54,8 +54,10 @@ fn turns(found: &mut Found, rows: &Rows) {
     let mut turns: Vec<&Turn> = rows.turns.values().filter(|turn| turn.kind == TurnKind::Conversational).collect();
     turns.sort_by_key(|turn| turn.generation);
     let generations: Vec<_> = turns.iter().filter_map(|turn| turn.generation).collect();
-    let wanted: Vec<_> = (1..=rows.session.generation).collect();
-    found.expect(Invariant::OneTurn, generations == wanted, || format!("generations {generations:?}"));
+    // A turn that was rolled back leaves a gap: nobody shall take another for it.
+    let rising = generations.windows(2).all(|pair| pair[0] < pair[1])
+        && generations.last().is_none_or(|last| *last <= rows.session.generation);
+    found.expect(Invariant::OneTurn, rising, || format!("generations {generations:?}"));
     let in_order = turns.windows(2).all(|pair| pair[0].started_at < pair[1].started_at);
     found.expect(Invariant::OneTurn, in_order, || "a later generation started earlier".to_owned());
     for turn in rows.turns.values() {
@@ -66,10 +68,23 @@ fn turns(found: &mut Found, rows: &Rows) {
         let proof =
             rows.messages.values().any(|message| message.turn_id == id && turn.prompt_message_id != Some(message.id));
         found.expect(Invariant::Columns, turn.evidenced == proof, || format!("the evidence of {id}"));
-        let carries = turn
-            .claim_id
-            .is_none_or(|claim| rows.intents.get(&claim).is_some_and(|intent| intent.successor_turn_id == Some(id)));
+        let carries = turn.claim_id.is_none_or(|claim| rows.intents.get(&claim).is_some_and(|row| fits(turn, row)));
         found.expect(Invariant::OneDelivery, carries, || format!("{id} carries a claim that does not know it"));
+        let unsent = matches!(turn.status, TurnStatus::Reserved | TurnStatus::Attempted);
+        let own = turn.prompt_content.is_some() == unsent && turn.prompt_author.is_some() == unsent;
+        let dated = turn.deadline_at.is_some() == unsent
+            && (turn.attempted_at.is_some() || !matches!(turn.status, TurnStatus::Attempted | TurnStatus::Ambiguous));
+        found.expect(Invariant::Columns, own && dated, || format!("{id} is {} and carries {turn:?}", turn.status));
+    }
+}
+
+/// Whether a turn and the claim it carries tell the same of each other.
+fn fits(turn: &Turn, intent: &Intent) -> bool {
+    match intent.status {
+        IntentStatus::Open => matches!(turn.status, TurnStatus::Reserved | TurnStatus::Attempted),
+        IntentStatus::Confirmed => intent.successor_turn_id == Some(turn.id),
+        IntentStatus::Retired => turn.status == TurnStatus::Ambiguous || turn.status.is_terminal(),
+        IntentStatus::Restored => false,
     }
 }
 
@@ -128,10 +143,14 @@ fn intent(found: &mut Found, rows: &Rows, intent: &Intent) {
         .map(|part| part.question_status)
         .collect();
     let given = if intent.response.rejected { QuestionStatus::Rejected } else { QuestionStatus::Answered };
+    let carriers = rows.turns.values().filter(|turn| turn.claim_id == Some(id)).count();
     let fits = |status: &QuestionStatus| match intent.status {
         IntentStatus::Open => *status == given,
         IntentStatus::Confirmed => *status == given || *status == QuestionStatus::Deleted,
-        IntentStatus::Retired => matches!(status, QuestionStatus::Expired | QuestionStatus::Deleted),
+        // What may have been sent stays as it was said; what was not is over with its session.
+        IntentStatus::Retired => {
+            matches!(status, QuestionStatus::Expired | QuestionStatus::Deleted) || (carriers == 1 && *status == given)
+        }
         IntentStatus::Restored => true,
     };
     let complete = statuses.len() == intent.message_ids.len() && statuses.iter().all(fits);
@@ -145,9 +164,13 @@ fn intent(found: &mut Found, rows: &Rows, intent: &Intent) {
     found.expect(Invariant::OneDelivery, deliveries == usize::from(intent.delivery == Some(Reached::Live)), || {
         format!("{id} was delivered {:?} and has {deliveries} deliveries", intent.delivery)
     });
-    let carriers = rows.turns.values().filter(|turn| turn.claim_id == Some(id)).count();
-    found.expect(Invariant::OneDelivery, carriers == usize::from(intent.delivery == Some(Reached::Resumed)), || {
-        format!("{id} was delivered {:?} and has {carriers} turns", intent.delivery)
+    let may_carry = match intent.status {
+        IntentStatus::Confirmed => carriers == usize::from(intent.delivery == Some(Reached::Resumed)),
+        IntentStatus::Open | IntentStatus::Retired => carriers <= 1,
+        IntentStatus::Restored => carriers == 0,
+    };
+    found.expect(Invariant::OneDelivery, may_carry, || {
+        format!("{id} is {:?}, was delivered {:?} and has {carriers} turns", intent.status, intent.delivery)
     });
 }
 
@@ -175,25 +198,33 @@ fn deliveries(found: &mut Found, rows: &Rows) {
             .queue
             .values()
             .filter(|queued| queued.pending_id == Some(delivery.pending_id))
-            .filter(|queued| queued.author_kind == QueuedAuthor::Replacement)
+            .filter(|queued| queued.author_kind == QueuedAuthor::Replacement && queued.resends.is_none())
             .count();
         found.expect(Invariant::OneDelivery, replacements == usize::from(replaced) && !(replaced && running), || {
             format!("{id} is {} with {replacements} replacements", delivery.outcome)
         });
     }
     for queued in rows.queue.values().filter(|queued| queued.author_kind == QueuedAuthor::Replacement) {
-        let named = rows.deliveries.values().any(|delivery| Some(delivery.pending_id) == queued.pending_id);
+        let settled = |id| rows.turns.get(&id).is_some_and(|turn| turn.status == TurnStatus::Failed);
+        let named = match queued.resends {
+            None => rows.deliveries.values().any(|delivery| Some(delivery.pending_id) == queued.pending_id),
+            Some(turn) => settled(turn),
+        };
         found.expect(Invariant::OneDelivery, named, || format!("{} replaces nothing", queued.id));
     }
 }
 
 fn queue(found: &mut Found, rows: &Rows) {
     for queued in rows.queue.values() {
-        let taken = queued.status == QueuedStatus::Taken;
+        let taken = matches!(queued.status, QueuedStatus::Taken | QueuedStatus::Dispatching);
         let turns: Vec<_> =
             rows.turns.values().filter(|turn| turn.queued_id == Some(queued.id)).map(|turn| turn.id).collect();
         let fits = turns.len() == usize::from(taken) && queued.turn_id == turns.first().copied();
         found.expect(Invariant::QueueOrder, fits, || format!("{} is {} by {turns:?}", queued.id, queued.status));
+        let unsent = turns.iter().filter_map(|id| rows.turns.get(id)).any(|turn| !is_accepted(turn));
+        found.expect(Invariant::QueueOrder, unsent == (queued.status == QueuedStatus::Dispatching), || {
+            format!("{} is {} by a turn that does not know it", queued.id, queued.status)
+        });
     }
     let mut prompts: Vec<_> = rows
         .turns

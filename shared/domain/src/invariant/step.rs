@@ -1,7 +1,7 @@
 //! What one decision may make of a session.
 
 use super::{Found, Invariant, Violation};
-use crate::object::{BundleState, QueuedStatus};
+use crate::object::{BundleState, QueuedStatus, TurnStatus};
 use crate::session::rows::{Bundle, DeliveryOutcome, IntentStatus, Message, Rows, Turn};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
@@ -41,8 +41,10 @@ fn responses(found: &mut Found, before: &Rows, after: &Rows, now: Timestamp) {
 
 fn authority(found: &mut Found, before: &Rows, after: &Rows) {
     let generation = |turn: Option<&Turn>| turn.and_then(|turn| turn.generation).unwrap_or(0);
+    // An attempt that is rolled back gives back what it held: it never was.
+    let rolled_back = before.reservation().is_some_and(|turn| !after.turns.contains_key(&turn.id));
     let forward = before.session.generation <= after.session.generation
-        && generation(before.current_turn()) <= generation(after.current_turn())
+        && (rolled_back || generation(before.current_turn()) <= generation(after.current_turn()))
         && generation(before.accepted_turn()) <= generation(after.accepted_turn());
     found.expect(Invariant::OneTurn, forward, || "authority moved backward".to_owned());
 }
@@ -77,7 +79,13 @@ fn revision(found: &mut Found, before: &Rows, after: &Rows, now: Timestamp) {
 }
 
 fn ends(found: &mut Found, before: &Rows, after: &Rows) {
-    stay(found, "turn", &before.turns, &after.turns, |turn| {
+    let published: BTreeMap<_, _> = before
+        .turns
+        .iter()
+        .filter(|(_, turn)| !matches!(turn.status, TurnStatus::Reserved | TurnStatus::Attempted))
+        .map(|(id, turn)| (*id, turn.clone()))
+        .collect();
+    stay(found, "turn", &published, &after.turns, |turn| {
         turn.completed_at.map(|at| (at, turn.status, turn.reason.clone(), turn.generation, turn.execution_id))
     });
     stay(found, "intent", &before.intents, &after.intents, |intent| match intent.status {

@@ -21,8 +21,8 @@ pub use session::{OpenTurn, Session, Turn, TurnMetadata, UnresolvedDispatch};
 pub use task::{PrimarySession, StatusSummary, Task};
 pub use words::{
     AskOutcome, AuthorKind, AuthorType, BundleState, CallPolicy, CallStatus, Delivery, EndState, MessageType,
-    PendingAction, QuestionStatus, QueuedStatus, ResponseOutcome, Role, RuntimeKind, SessionState, TaskState, TurnKind,
-    TurnOrigin, TurnStatus,
+    PendingAction, QuestionStatus, QueuedStatus, ResponseOutcome, Role, RuntimeKind, SessionState, SettledAs,
+    TaskState, TurnKind, TurnOrigin, TurnStatus,
 };
 
 #[cfg(test)]

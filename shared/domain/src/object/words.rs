@@ -112,6 +112,14 @@ words! {
         System,
     }
 
+    /// What an operator says became of a dispatch whose outcome was not known.
+    SettledAs {
+        /// The agent has the prompt.
+        Accepted,
+        /// It does not, and never will: the prompt goes again.
+        NotAccepted,
+    }
+
     /// What a message of the history is.
     MessageType {
         /// Words of a person or of the agent.
@@ -326,6 +334,12 @@ impl QuestionStatus {
 }
 
 impl RuntimeKind {
+    /// Whether an orchestrator hands the prompts of this runtime over.
+    #[must_use]
+    pub const fn is_dispatched(self) -> bool {
+        self.is_in_house() || matches!(self, Self::Push)
+    }
+
     /// Whether prompts of this runtime reach the agent without a call that leaves the house, so that it can never be
     /// unknown whether one was accepted.
     #[must_use]

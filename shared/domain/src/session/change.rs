@@ -1,6 +1,8 @@
 //! What a decision changes: the difference between the rows it saw and the rows it leaves.
 
 use super::rows::{Bundle, Delivery, Execution, Intent, Message, Queued, Row, Rows, Session, Task, Turn};
+use crate::ids::TurnId;
+use crate::object::TurnStatus;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -55,7 +57,8 @@ impl<R: Row> TableChanges<R> {
     }
 }
 
-/// Everything one decision writes. Rows are never removed: what ends, ends with a recorded outcome.
+/// Everything one decision writes. Rows are not removed, for what ends, ends with a recorded outcome; but for a turn
+/// whose prompt has certainly not arrived: it never was.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Changes {
     /// The session, if it changed.
@@ -76,6 +79,17 @@ pub struct Changes {
     pub queue: TableChanges<Queued>,
     /// Executions.
     pub executions: TableChanges<Execution>,
+    /// The turn that is rolled back: its row goes, if it stands as the decision saw it.
+    pub rolled_back: Option<RolledBack>,
+}
+
+/// A turn that leaves no row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RolledBack {
+    /// Its status as the decision saw it.
+    pub was: TurnStatus,
+    /// The turn.
+    pub id: TurnId,
 }
 
 impl Changes {
@@ -92,6 +106,11 @@ impl Changes {
             deliveries: TableChanges::between(&before.deliveries, &after.deliveries),
             queue: TableChanges::between(&before.queue, &after.queue),
             executions: TableChanges::between(&before.executions, &after.executions),
+            rolled_back: before
+                .turns
+                .values()
+                .find(|turn| !after.turns.contains_key(&turn.id))
+                .map(|turn| RolledBack { was: turn.status, id: turn.id }),
         }
     }
 
@@ -111,6 +130,7 @@ impl Changes {
             + self.deliveries.len()
             + self.queue.len()
             + self.executions.len()
+            + usize::from(self.rolled_back.is_some())
     }
 
     /// Writes the changes into `rows`.
@@ -128,6 +148,9 @@ impl Changes {
         self.deliveries.apply_to(&mut rows.deliveries);
         self.queue.apply_to(&mut rows.queue);
         self.executions.apply_to(&mut rows.executions);
+        if let Some(gone) = &self.rolled_back {
+            rows.turns.remove(&gone.id);
+        }
     }
 }
 

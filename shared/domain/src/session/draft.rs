@@ -80,7 +80,7 @@ impl<'a> Draft<'a> {
 
     /// What the table says a turn makes of an input.
     pub(super) fn turn_move(&mut self, turn: TurnId, input: TurnInput) -> Then {
-        let phase = if self.rows.turns[&turn].is_open() { TurnPhase::Running } else { TurnPhase::Closed };
+        let phase = TurnPhase::of(self.rows.turns[&turn].status);
         self.take(transitions::turn(phase, input))
     }
 
@@ -232,7 +232,7 @@ impl<'a> Draft<'a> {
     /// nothing left to do. Only a person says that it is done.
     fn move_task(&mut self, before: SessionState, after: SessionState) {
         let to = match after {
-            SessionState::Running | SessionState::Starting => TaskState::InProgress,
+            SessionState::Running => TaskState::InProgress,
             SessionState::WaitingForInput | SessionState::Idle => TaskState::Review,
             _ => return,
         };

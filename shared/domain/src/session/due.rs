@@ -69,11 +69,13 @@ impl Rows {
         if self.session.ended_state.is_some() {
             return None;
         }
-        // Prompts of other runtimes are not dispatched by a tick: there is nothing to come back for.
-        let ready = self.session.runtime.is_in_house() && self.head().is_some() && self.admission(now).is_ok();
+        let ready =
+            if self.session.runtime.is_dispatched() && self.admission(now).is_ok() { self.head() } else { None };
+        // A message that was refused waits a little, and those behind it with it.
+        let ready = ready.map(|head| head.not_before.map_or(now, |at| at.max(now)));
         // The demo needs no prompt to begin, but an owner.
         let idle_demo = self.session.runtime == RuntimeKind::Demo && self.session.owner_epoch.is_none();
-        let at_once = (ready || idle_demo).then_some(now);
+        let idle_demo = idle_demo.then_some(now);
         let silence = self.pause_candidate(now).map(|_| now + grace);
         let waits = self
             .bundles
@@ -84,7 +86,8 @@ impl Rows {
                 let limit = bundle.deadline_at.filter(|_| is_attended(bundle, now) && !claimed);
                 [bundle.grace_until, limit].into_iter().flatten()
             });
-        waits.chain(at_once).chain(silence).min()
+        let handed_over = self.reservation().and_then(|turn| turn.deadline_at);
+        waits.chain(ready).chain(idle_demo).chain(silence).chain(handed_over).min()
     }
 
     /// Rank of a message put behind all of its kind.

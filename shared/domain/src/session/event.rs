@@ -91,6 +91,14 @@ pub enum EventType {
     #[serde(rename = "clarification.restored")]
     #[strum(serialize = "clarification.restored")]
     Restored,
+    /// It is not known whether the agent has a prompt.
+    #[serde(rename = "dispatch.ambiguous")]
+    #[strum(serialize = "dispatch.ambiguous")]
+    DispatchAmbiguous,
+    /// Now it is known, or it does not matter any more.
+    #[serde(rename = "dispatch.settled")]
+    #[strum(serialize = "dispatch.settled")]
+    DispatchSettled,
     /// A task was made.
     #[serde(rename = "task.created")]
     #[strum(serialize = "task.created")]

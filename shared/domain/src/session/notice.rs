@@ -1,9 +1,10 @@
 //! What is told about a decision, and how it reads as events.
 
 use super::event::{Event, EventType};
+use super::rows::Turn;
 use super::view::View;
 use crate::ids::{ClaimId, Ids, MessageId, PendingId, QueuedId, TurnId};
-use crate::object::{Delivery, SessionState};
+use crate::object::{Delivery, SessionState, SettledAs};
 use crate::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -34,6 +35,10 @@ pub(super) enum Notice {
     TurnStarted(TurnId),
     /// A turn ended.
     TurnCompleted(TurnId),
+    /// It is not known whether a turn's prompt has arrived.
+    Doubted(TurnId),
+    /// Now it is known, or it does not matter any more.
+    Settled(TurnId),
     /// The queue changed.
     Queue {
         /// How.
@@ -79,6 +84,8 @@ pub(super) enum QueueChange {
     Taken,
     /// It was taken back.
     Withdrawn,
+    /// It does not go before a person releases it.
+    Held,
 }
 
 /// Renders notices as events numbered from the session's last. Returns them with the new last number.
@@ -122,6 +129,11 @@ fn data(notice: &Notice, view: &View) -> Option<(EventType, Value)> {
             let data = json!({ "turn": view.turn_object(turn), "had_output": turn.evidenced });
             (EventType::TurnCompleted, data)
         }
+        Notice::Doubted(turn) => {
+            let turn = view.turns.get(turn)?;
+            (EventType::DispatchAmbiguous, json!({ "turn_id": turn.id, "pending_id": turn.pending_id }))
+        }
+        Notice::Settled(turn) => (EventType::DispatchSettled, settled_data(view.turns.get(turn)?)),
         Notice::Queue { change, queued_id } => (EventType::QueueChanged, queue_data(*change, *queued_id, view)?),
         Notice::Requested(pending) => {
             let bundle = view.bundle_object(view.bundles.get(pending)?, view.now);
@@ -145,6 +157,18 @@ fn queue_data(change: QueueChange, queued_id: QueuedId, view: &View) -> Option<V
         "queue_held": view.queue_held(),
         "change": { "kind": change.to_string(), "message": message },
     }))
+}
+
+/// What an operator said is told with who said it; what an agent or the end of its turn showed has no actor.
+fn settled_data(turn: &Turn) -> Value {
+    let mut data = json!({ "turn_id": turn.id, "pending_id": turn.pending_id });
+    if let Some(settlement) = &turn.settlement {
+        data["as"] = json!(settlement.verdict);
+        data["actor"] = json!(settlement.actor);
+    } else if turn.is_open() {
+        data["as"] = json!(SettledAs::Accepted);
+    }
+    data
 }
 
 fn answered_data(claim: ClaimId, view: &View) -> Option<Value> {

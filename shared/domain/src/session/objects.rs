@@ -219,7 +219,8 @@ impl Rows {
     #[must_use]
     pub fn queue_held(&self) -> bool {
         let waiting = self.waiting();
-        !waiting.is_empty() && waiting.iter().all(|queued| queued.status == object::QueuedStatus::Held)
+        let in_doubt = self.reservation().is_some_and(|turn| turn.status == TurnStatus::Ambiguous);
+        !waiting.is_empty() && (in_doubt || waiting.iter().all(|queued| queued.status == object::QueuedStatus::Held))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Why a command changed nothing.
 
-use crate::ids::Epoch;
+use crate::ids::{Epoch, TurnId};
 use crate::object::{BundleState, Recorded};
 
 /// A command that was refused. Nothing was written and nothing was told to anybody.
@@ -46,6 +46,20 @@ pub enum Rejection {
     /// The answer cannot be carried by a new turn now.
     #[error("the agent is at work and cannot be given the answer now")]
     ResumeNotAccepted,
+    /// The turn's dispatch is not in doubt.
+    #[error("it is known whether the agent has the prompt of this turn")]
+    NotAmbiguous,
+    /// A turn that was never published does not say what it carries: nothing can be concluded from it.
+    #[error("the unpublished turn {turn} does not say what it carries: {what}")]
+    Malformed {
+        /// The turn.
+        turn: TurnId,
+        /// What does not fit.
+        what: &'static str,
+    },
+    /// The turn says what it carries, so it settles itself.
+    #[error("the turn says what it carries: it is settled without being set aside")]
+    NotMalformed,
     /// The answer fits no longer: a question of the bundle was answered or deleted meanwhile.
     #[error("the bundle has changed since the answer was checked")]
     BundleChanged,

@@ -10,7 +10,7 @@ use crate::ids::{
 };
 use crate::object::{
     self, AnswerEntry, AuthorType, EndState, MessageType, Question as QuestionSpec, QuestionStatus, RuntimeKind,
-    TaskState, TurnKind, TurnOrigin, TurnStatus,
+    SettledAs, TaskState, TurnKind, TurnOrigin, TurnStatus,
 };
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -166,6 +166,12 @@ pub struct Turn {
     pub attempted_at: Option<Timestamp>,
     /// Until when an unpublished turn may stay so.
     pub deadline_at: Option<Timestamp>,
+    /// Who its prompt is from, while it is no message of the history yet.
+    pub prompt_author: Option<AuthorType>,
+    /// Its prompt, while it is no message of the history yet.
+    pub prompt_content: Option<String>,
+    /// How an operator ended the doubt whether its prompt had arrived.
+    pub settlement: Option<Settlement>,
     /// W3C trace context of the request that opened it.
     pub traceparent: Option<String>,
 }
@@ -196,6 +202,20 @@ impl Turn {
     pub fn is_reservation(&self) -> bool {
         matches!(self.status, TurnStatus::Reserved | TurnStatus::Attempted | TurnStatus::Ambiguous)
     }
+}
+
+/// An operator's word about a dispatch whose outcome was not known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settlement {
+    /// What it was settled as.
+    #[serde(rename = "as")]
+    pub verdict: SettledAs,
+    /// Who says so.
+    pub actor: object::Actor,
+    /// Why, in their words.
+    pub note: String,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// Questions asked together.

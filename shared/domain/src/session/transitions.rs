@@ -1,7 +1,7 @@
 //! The transition table: what each state makes of each input. The decisions read it, the state-machine page is
 //! generated from it, and a row that no test takes fails the suite.
 
-use crate::object::BundleState;
+use crate::object::{BundleState, TurnStatus};
 use crate::session::rows::{DeliveryOutcome, IntentStatus};
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
@@ -61,6 +61,8 @@ inputs! {
         Close,
         /// Its session ends.
         End,
+        /// The prompt that carries its response may or may not have arrived.
+        Doubt,
     }
 
     /// What can happen to a delivery intent.
@@ -75,6 +77,10 @@ inputs! {
         Restore,
         /// The session ends.
         End,
+        /// The new turn that carries the answer may or may not have arrived.
+        Doubt,
+        /// It has, as is known by now.
+        Prove,
     }
 
     /// What can happen to a delivery.
@@ -115,6 +121,20 @@ inputs! {
         Resume,
         /// The session ends.
         EndSession,
+        /// Its prompt is about to leave the house.
+        Mark,
+        /// The agent's side has accepted its prompt.
+        Publish,
+        /// The agent's side has certainly not accepted its prompt.
+        RollBack,
+        /// Nobody can say whether its prompt has arrived.
+        Doubt,
+        /// An operator says that the prompt has arrived.
+        SettleAccepted,
+        /// An operator says that the prompt has not arrived.
+        SettleNotAccepted,
+        /// An operator sets aside a turn from which nothing can be concluded.
+        Quarantine,
     }
 }
 
@@ -122,10 +142,32 @@ inputs! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumIter, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum TurnPhase {
+    /// It exists, and its prompt has not left the house.
+    Reserved,
+    /// Its prompt is on its way out, or its carrier died with it.
+    Attempted,
+    /// It is unknown whether its prompt has arrived.
+    Ambiguous,
     /// An agent may be at work on it.
     Running,
     /// It has ended, however it ended.
     Closed,
+}
+
+impl TurnPhase {
+    /// The phase of a turn with this status.
+    #[must_use]
+    pub const fn of(status: TurnStatus) -> Self {
+        match status {
+            TurnStatus::Reserved => Self::Reserved,
+            TurnStatus::Attempted => Self::Attempted,
+            TurnStatus::Ambiguous => Self::Ambiguous,
+            TurnStatus::Running => Self::Running,
+            TurnStatus::Completed | TurnStatus::Cancelled | TurnStatus::Failed | TurnStatus::Interrupted => {
+                Self::Closed
+            }
+        }
+    }
 }
 
 /// What follows.
@@ -182,12 +224,13 @@ pub static TABLE: &[Row] = &[
     row(Bundle, "active_live", "supersede", Never, "no turn is accepted past a waiter: its turn is closed first, and the wait with it"),
     row(Bundle, "active_live", "close", Go(&["active_detached"]), "its waiter ends with the turn"),
     row(Bundle, "active_live", "end", Go(&["terminal"]), "it expires with its session"),
+    row(Bundle, "active_live", "doubt", Never, "only a claim has an answer on its way"),
 
     row(Bundle, "active_detached", "attach", Go(&["active_live", "active_detached"]), "while its turn is open the agent may wait again"),
     row(Bundle, "active_detached", "lose", Ignore, "no waiter is known"),
     row(Bundle, "active_detached", "detach", Never, "only who waits can stay away"),
     row(Bundle, "active_detached", "limit", Never, "only a wait has a limit"),
-    row(Bundle, "active_detached", "answer", Go(&["terminal"]), "a new turn carries the answer"),
+    row(Bundle, "active_detached", "answer", Go(&["terminal", "delivery_claimed"]), "a new turn carries the answer: at once in this house, or once its runner has accepted it"),
     row(Bundle, "active_detached", "skip", Go(&["terminal"]), "recorded; nobody waits to be told"),
     row(Bundle, "active_detached", "confirm", Ignore, "the claim was undone before"),
     row(Bundle, "active_detached", "restore", Ignore, "nothing is claimed"),
@@ -196,6 +239,7 @@ pub static TABLE: &[Row] = &[
     row(Bundle, "active_detached", "supersede", Go(&["superseded_history"]), "a newer accepted turn makes it history"),
     row(Bundle, "active_detached", "close", Ignore, "no waiter is left to tell"),
     row(Bundle, "active_detached", "end", Go(&["terminal"]), "it expires with its session"),
+    row(Bundle, "active_detached", "doubt", Never, "only a claim has an answer on its way"),
 
     row(Bundle, "delivery_claimed", "attach", Go(&["delivery_claimed"]), "the delivery finds the waiter"),
     row(Bundle, "delivery_claimed", "lose", Go(&["delivery_claimed"]), "the delivery waits for the grace"),
@@ -210,6 +254,7 @@ pub static TABLE: &[Row] = &[
     row(Bundle, "delivery_claimed", "supersede", Never, "no turn is admitted past an open intent"),
     row(Bundle, "delivery_claimed", "close", Go(&["delivery_claimed"]), "its waiter ends with the turn; the claim resumes"),
     row(Bundle, "delivery_claimed", "end", Go(&["terminal"]), "it expires; the response stays readable as unconfirmed"),
+    row(Bundle, "delivery_claimed", "doubt", Go(&["terminal"]), "the response stays, as unconfirmed; it is never sent again by itself"),
 
     row(Bundle, "terminal", "attach", Go(&["terminal"]), "the recorded outcome is told again"),
     row(Bundle, "terminal", "lose", Ignore, "nobody waits"),
@@ -224,6 +269,7 @@ pub static TABLE: &[Row] = &[
     row(Bundle, "terminal", "supersede", Ignore, "it has its outcome"),
     row(Bundle, "terminal", "close", Ignore, "it has its outcome"),
     row(Bundle, "terminal", "end", Ignore, "it has its outcome"),
+    row(Bundle, "terminal", "doubt", Never, "it has its outcome"),
 
     row(Bundle, "superseded_history", "attach", Go(&["superseded_history"]), "the agent is told that a newer turn took over"),
     row(Bundle, "superseded_history", "lose", Ignore, "nobody waits"),
@@ -238,27 +284,36 @@ pub static TABLE: &[Row] = &[
     row(Bundle, "superseded_history", "supersede", Never, "only the turn accepted last is superseded, and it is of an older one"),
     row(Bundle, "superseded_history", "close", Never, "its turn was closed before a newer one was accepted"),
     row(Bundle, "superseded_history", "end", Ignore, "it is history"),
+    row(Bundle, "superseded_history", "doubt", Never, "it is history"),
 
     row(Intent, "open", "confirm", Go(&["confirmed"]), "the delivery boundary"),
     row(Intent, "open", "resume", Go(&["confirmed"]), "accepted and published in one step"),
     row(Intent, "open", "record", Go(&["confirmed"]), "nobody waits to be told"),
     row(Intent, "open", "restore", Go(&["restored", "retired"]), "undone while its turn is current, else kept as unconfirmed"),
     row(Intent, "open", "end", Go(&["retired"]), "the response stays readable as unconfirmed"),
+    row(Intent, "open", "doubt", Go(&["retired"]), "the prompt that carries it may have arrived: the claim can neither be undone nor counted"),
+    row(Intent, "open", "prove", Never, "what is open is confirmed by its publication"),
     row(Intent, "confirmed", "confirm", Ignore, "a late deliver call of a claim that was delivered"),
     row(Intent, "confirmed", "resume", Ignore, "delivered before"),
     row(Intent, "confirmed", "record", Ignore, "recorded before"),
     row(Intent, "confirmed", "restore", Ignore, "the first to commit wins"),
     row(Intent, "confirmed", "end", Never, "only what is open ends with its session"),
+    row(Intent, "confirmed", "doubt", Never, "the first to commit wins"),
+    row(Intent, "confirmed", "prove", Never, "only what was in doubt is proven"),
     row(Intent, "restored", "confirm", Ignore, "the first to commit wins: nothing is delivered"),
     row(Intent, "restored", "resume", Ignore, "the bundle is open again"),
     row(Intent, "restored", "record", Ignore, "the bundle is open again"),
     row(Intent, "restored", "restore", Ignore, "undone before"),
     row(Intent, "restored", "end", Never, "only what is open ends with its session"),
+    row(Intent, "restored", "doubt", Never, "its turn was rolled back"),
+    row(Intent, "restored", "prove", Never, "its turn was rolled back"),
     row(Intent, "retired", "confirm", Ignore, "nothing is delivered"),
     row(Intent, "retired", "resume", Ignore, "nothing is delivered"),
     row(Intent, "retired", "record", Ignore, "nothing is delivered"),
     row(Intent, "retired", "restore", Ignore, "it has its end"),
     row(Intent, "retired", "end", Never, "only what is open ends with its session"),
+    row(Intent, "retired", "doubt", Never, "it is in doubt"),
+    row(Intent, "retired", "prove", Go(&["confirmed"]), "its ambiguous turn was published after all"),
 
     row(Delivery, "open", "acknowledge", Go(&["acknowledged"]), "another request of the execution that waited"),
     row(Delivery, "open", "complete", Go(&["acknowledged"]), "an agent that ends its turn has what it waited for"),
@@ -281,6 +336,66 @@ pub static TABLE: &[Row] = &[
     row(Delivery, "carried", "replace", Never, "no prompt carries an answer in place of another yet"),
     row(Delivery, "carried", "drop", Never, "no prompt carries an answer in place of another yet"),
 
+    row(Turn, "reserved", "acknowledge", Refuse("stale_generation"), "its prompt has not left the house: nobody can have it"),
+    row(Turn, "reserved", "frame", Refuse("stale_generation"), "its prompt has not left the house: nobody can work on it"),
+    row(Turn, "reserved", "complete", Never, "nothing of it runs yet"),
+    row(Turn, "reserved", "fail", Never, "nothing of it runs yet"),
+    row(Turn, "reserved", "agent_cancel", Never, "nothing of it runs yet"),
+    row(Turn, "reserved", "yield", Never, "nothing of it runs yet"),
+    row(Turn, "reserved", "agent_gone", Never, "nothing of it runs yet"),
+    row(Turn, "reserved", "no_response", Never, "nothing of it runs yet"),
+    row(Turn, "reserved", "execution_lost", Never, "nothing of it runs yet"),
+    row(Turn, "reserved", "admit", Never, "nothing of it runs yet"),
+    row(Turn, "reserved", "resume", Never, "nothing of it runs yet"),
+    row(Turn, "reserved", "end_session", Go(&["removed"]), "nothing was sent"),
+    row(Turn, "reserved", "mark", Go(&["attempted"]), "the at-most-once boundary: from here on a crash leaves doubt"),
+    row(Turn, "reserved", "publish", Go(&["running"]), "there is evidence of it, so it was accepted"),
+    row(Turn, "reserved", "roll_back", Go(&["removed"]), "nothing was sent: exactly its rows are pending again"),
+    row(Turn, "reserved", "doubt", Never, "nothing was sent, so there is no doubt"),
+    row(Turn, "reserved", "settle_accepted", Refuse("not_ambiguous"), "it is not settled yet what became of its prompt"),
+    row(Turn, "reserved", "settle_not_accepted", Refuse("not_ambiguous"), "it is not settled yet what became of its prompt"),
+    row(Turn, "reserved", "quarantine", Go(&["interrupted"]), "an operator sets it aside"),
+
+    row(Turn, "attempted", "acknowledge", Go(&["running"]), "whoever has the prompt proves that it arrived"),
+    row(Turn, "attempted", "frame", Go(&["running"]), "whoever works on it proves that it arrived"),
+    row(Turn, "attempted", "complete", Never, "what an agent says of it proves first that its prompt arrived"),
+    row(Turn, "attempted", "fail", Never, "what an agent says of it proves first that its prompt arrived"),
+    row(Turn, "attempted", "agent_cancel", Never, "what an agent says of it proves first that its prompt arrived"),
+    row(Turn, "attempted", "yield", Never, "what an agent says of it proves first that its prompt arrived"),
+    row(Turn, "attempted", "agent_gone", Never, "what an agent says of it proves first that its prompt arrived"),
+    row(Turn, "attempted", "no_response", Never, "what an agent says of it proves first that its prompt arrived"),
+    row(Turn, "attempted", "execution_lost", Never, "what an agent says of it proves first that its prompt arrived"),
+    row(Turn, "attempted", "admit", Never, "what an agent says of it proves first that its prompt arrived"),
+    row(Turn, "attempted", "resume", Never, "what an agent says of it proves first that its prompt arrived"),
+    row(Turn, "attempted", "end_session", Go(&["cancelled"]), "its prompt may have arrived: whoever sends it tells the runner to cancel"),
+    row(Turn, "attempted", "mark", Never, "it is marked once"),
+    row(Turn, "attempted", "publish", Go(&["running"]), "accepted: an ordinary turn from now on"),
+    row(Turn, "attempted", "roll_back", Go(&["removed"]), "certainly not accepted: exactly its rows are pending again"),
+    row(Turn, "attempted", "doubt", Go(&["ambiguous"]), "nobody can say whether it arrived, so it is never sent again by itself"),
+    row(Turn, "attempted", "settle_accepted", Refuse("not_ambiguous"), "it is not settled yet what became of its prompt"),
+    row(Turn, "attempted", "settle_not_accepted", Refuse("not_ambiguous"), "it is not settled yet what became of its prompt"),
+    row(Turn, "attempted", "quarantine", Go(&["interrupted"]), "an operator sets it aside"),
+
+    row(Turn, "ambiguous", "acknowledge", Go(&["running"]), "whoever has the prompt proves that it arrived"),
+    row(Turn, "ambiguous", "frame", Go(&["running"]), "whoever works on it proves that it arrived"),
+    row(Turn, "ambiguous", "complete", Never, "what an agent says of it proves first that its prompt arrived"),
+    row(Turn, "ambiguous", "fail", Never, "what an agent says of it proves first that its prompt arrived"),
+    row(Turn, "ambiguous", "agent_cancel", Never, "what an agent says of it proves first that its prompt arrived"),
+    row(Turn, "ambiguous", "yield", Never, "what an agent says of it proves first that its prompt arrived"),
+    row(Turn, "ambiguous", "agent_gone", Never, "what an agent says of it proves first that its prompt arrived"),
+    row(Turn, "ambiguous", "no_response", Never, "what an agent says of it proves first that its prompt arrived"),
+    row(Turn, "ambiguous", "execution_lost", Never, "what an agent says of it proves first that its prompt arrived"),
+    row(Turn, "ambiguous", "admit", Never, "what an agent says of it proves first that its prompt arrived"),
+    row(Turn, "ambiguous", "resume", Never, "what an agent says of it proves first that its prompt arrived"),
+    row(Turn, "ambiguous", "end_session", Go(&["interrupted"]), "the doubt does not matter any more"),
+    row(Turn, "ambiguous", "mark", Never, "it was marked before"),
+    row(Turn, "ambiguous", "publish", Go(&["running"]), "whoever sent it knows by now that it arrived"),
+    row(Turn, "ambiguous", "roll_back", Ignore, "the doubt is on record, and people have been told of it: an operator settles it"),
+    row(Turn, "ambiguous", "doubt", Ignore, "it is in doubt"),
+    row(Turn, "ambiguous", "settle_accepted", Go(&["running"]), "an operator found out that it arrived"),
+    row(Turn, "ambiguous", "settle_not_accepted", Go(&["failed"]), "an operator made sure that it did not: its prompt goes once more, under a new turn"),
+    row(Turn, "ambiguous", "quarantine", Go(&["interrupted"]), "an operator sets it aside"),
+
     row(Turn, "running", "acknowledge", Go(&["running"]), "the prompt belongs to this execution"),
     row(Turn, "running", "frame", Go(&["running"]), "history grows"),
     row(Turn, "running", "complete", Go(&["completed"]), "the agent is done"),
@@ -293,6 +408,13 @@ pub static TABLE: &[Row] = &[
     row(Turn, "running", "admit", Go(&["completed"]), "a turn an agent opened itself does not hold up the queue"),
     row(Turn, "running", "resume", Go(&["interrupted"]), "the agent went on without its answer; the answer takes over"),
     row(Turn, "running", "end_session", Go(&["cancelled"]), "ended with its session"),
+    row(Turn, "running", "mark", Never, "it was published before"),
+    row(Turn, "running", "publish", Ignore, "published before: an agent that was faster proved it"),
+    row(Turn, "running", "roll_back", Ignore, "the agent's own word has proved that it arrived"),
+    row(Turn, "running", "doubt", Ignore, "the agent's own word has proved that it arrived"),
+    row(Turn, "running", "settle_accepted", Refuse("not_ambiguous"), "there is no doubt"),
+    row(Turn, "running", "settle_not_accepted", Refuse("not_ambiguous"), "there is no doubt"),
+    row(Turn, "running", "quarantine", Never, "only what was never published is set aside"),
     row(Turn, "closed", "acknowledge", Refuse("stale_generation"), "the agent stops what it does and fetches the next prompt"),
     row(Turn, "closed", "frame", Refuse("stale_generation"), "frames of one turn never change another"),
     row(Turn, "closed", "complete", Never, "only an open turn is closed"),
@@ -305,6 +427,13 @@ pub static TABLE: &[Row] = &[
     row(Turn, "closed", "admit", Never, "only an open turn is closed"),
     row(Turn, "closed", "resume", Never, "only an open turn is closed"),
     row(Turn, "closed", "end_session", Never, "only an open turn is closed"),
+    row(Turn, "closed", "mark", Never, "only a reservation is marked"),
+    row(Turn, "closed", "publish", Ignore, "it was closed meanwhile: the runner is told to cancel"),
+    row(Turn, "closed", "roll_back", Ignore, "it was closed meanwhile"),
+    row(Turn, "closed", "doubt", Ignore, "it was closed meanwhile"),
+    row(Turn, "closed", "settle_accepted", Refuse("not_ambiguous"), "there is no doubt"),
+    row(Turn, "closed", "settle_not_accepted", Refuse("not_ambiguous"), "there is no doubt"),
+    row(Turn, "closed", "quarantine", Never, "only what was never published is set aside"),
 ];
 
 fn find(machine: Machine, from: &'static str, on: &'static str) -> &'static Row {

@@ -15,9 +15,11 @@ pub(super) fn rows(all: &Rows, needs: &Needs) -> Rows {
         .filter(|turn| turn.kind == TurnKind::Conversational && turn.status == TurnStatus::Running)
         .map(|turn| turn.id)
         .collect();
+    let unpublished: Vec<&Turn> = base_turns.iter().copied().filter(|turn| turn.is_reservation()).collect();
     let bundles = keep(&all.bundles, |bundle| {
+        let carried = unpublished.iter().any(|turn| turn.pending_id == Some(bundle.pending_id));
         let of_turn = bundle.settled_at.is_none() && base_turns.iter().any(|turn| turn.id == bundle.turn_id);
-        of_turn || is_needed(all, bundle, needs) || {
+        carried || of_turn || is_needed(all, bundle, needs) || {
             needs.content_hash.as_ref() == Some(&bundle.content_hash) && open_turns.contains(&bundle.turn_id)
         }
     });
@@ -31,8 +33,11 @@ pub(super) fn rows(all: &Rows, needs: &Needs) -> Rows {
             || Some(turn.id) == needs.turn_id
             || (needs.generation.is_some() && turn.generation == needs.generation)
     });
-    let prompts: BTreeSet<_> =
-        open_turns.iter().filter_map(|turn| all.turns.get(turn)).filter_map(|turn| turn.prompt_message_id).collect();
+    let prompts: BTreeSet<_> = base_turns
+        .iter()
+        .filter(|turn| open_turns.contains(&turn.id) || turn.is_reservation())
+        .filter_map(|turn| turn.prompt_message_id)
+        .collect();
     let messages = keep(&all.messages, |message| {
         message.question.as_ref().is_some_and(|part| bundles.contains_key(&part.pending_id))
             || Some(message.id) == needs.message_id
@@ -50,7 +55,9 @@ pub(super) fn rows(all: &Rows, needs: &Needs) -> Rows {
         bundles,
         messages,
         intents,
-        queue: keep(&all.queue, |queued| queued.waits()),
+        queue: keep(&all.queue, |queued| {
+            queued.waits() || unpublished.iter().any(|turn| turn.queued_id == Some(queued.id))
+        }),
         executions: keep(&all.executions, |execution| {
             Some(execution.id) == all.session.execution_id || Some(execution.id) == needs.execution_id
         }),

@@ -1,6 +1,6 @@
 //! Random histories: whatever commands come in whatever order, from whomever, every invariant holds after each step.
 
-use crate::stage::{GRACE, Stage, WAIT, complete, keyed, questions, text};
+use crate::stage::{DEADLINE, GRACE, Stage, WAIT, complete, keyed, questions, text};
 use domain::ids::{ClaimId, Epoch, ExecutionId, MessageId, PendingId, TurnId};
 use domain::object::RuntimeKind;
 use domain::session::Rejection;
@@ -251,7 +251,7 @@ impl Play {
     fn tick(&mut self, absent: bool, silent: bool) -> Option<()> {
         let seen_at = if silent { self.0.world.now() - GRACE } else { self.0.world.now() };
         let absent = if absent { self.0.rows().bundles.keys().copied().collect() } else { vec![] };
-        self.0.give(&Tick { epoch: self.0.owner, absent, seen_at, grace: GRACE }).map(drop).ok()
+        self.0.give(&Tick { epoch: self.0.owner, absent, seen_at, grace: GRACE, deadline: DEADLINE }).map(drop).ok()
     }
 
     /// Whatever an instance that was fenced orders is refused.
@@ -262,7 +262,7 @@ impl Play {
             0 => self.0.give(&Confirm { claim_id: self.intent(at)?, epoch, grace }).err(),
             1 => self.0.give(&LoseWaiter { pending_id: self.bundle(at)?, epoch, grace }).err(),
             2 => self.0.give(&Attach { epoch, execution_id: None, name: None, grace }).err(),
-            _ => self.0.give(&Tick { epoch, absent: vec![], seen_at, grace }).err(),
+            _ => self.0.give(&Tick { epoch, absent: vec![], seen_at, grace, deadline: DEADLINE }).err(),
         };
         let deleted = self.0.rows().session.deleted_at.is_some();
         assert!(matches!(refused, Some(Rejection::NotOwner { .. })) || deleted, "a zombie was heard: {refused:?}");

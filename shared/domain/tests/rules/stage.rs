@@ -4,13 +4,14 @@ use domain::answer::{self, AnswerInput, NormalisedResponse, RespondInput};
 use domain::ask::{self, AskInput, OptionInput, QuestionInput};
 use domain::ids::{ClaimId, Epoch, ExecutionId, Ids, MessageId, PendingId, SessionId, TaskId, TurnId, WorkspaceId};
 use domain::object::{
-    Actor, BundleState, EndState, MessageType, QuestionStatus, RuntimeKind, SessionState, TaskState, TurnStatus,
+    Actor, BundleState, EndState, MessageType, QuestionStatus, RuntimeKind, SessionState, SettledAs, TaskState,
+    TurnStatus,
 };
 use domain::session::decide::{
     AckPrompt, Acknowledge, Ask, AskReply, Attach, AttachWaiter, Begin, Cancel, Claim, ClaimReply, Confirm,
-    ConfirmReply, DeleteMessage, DeleteSession, EndSession, FetchPrompt, Frame, Frames, FramesStored, LoseWaiter,
-    NewSession, Opening, Prompt, Restore, RestoreReply, Resume, ResumeReply, StopReason, TakeOver, TakenOver, Tick,
-    TickReply,
+    ConfirmReply, DeleteMessage, DeleteSession, EndSession, FetchPrompt, Frame, Frames, FramesStored, HandOver, Handed,
+    LoseWaiter, Mark, NewSession, Opening, Outgoing, Prompt, Recover, Reserve, ReserveReply, Restore, RestoreReply,
+    Resume, ResumeReply, Retry, Settle, StopReason, TakeOver, TakenOver, Tick, TickReply, Verdict,
 };
 use domain::session::event::EventType;
 use domain::session::rows::{Rows, Task};
@@ -76,6 +77,27 @@ impl Stage {
         (stage, execution)
     }
 
+    /// A push session whose runner has accepted its first prompt, asked, lost its wait and ended its turn: the question
+    /// is open, and an answer to it has to be handed over.
+    pub(crate) fn asked_elsewhere(set: u8) -> (Self, ExecutionId, PendingId) {
+        let mut stage = Self::new(RuntimeKind::Push, Some("go"));
+        let execution = stage.attach(None).expect("the session lives");
+        let turn = stage.sent();
+        stage.hand_over(turn, Verdict::Accepted).expect("the turn is marked");
+        stage.ack(execution, turn).expect("the turn is open");
+        let asked = stage.ask(Some(execution), set).expect("the turn is open");
+        stage.lose(asked.pending_id).expect("the bundle is there");
+        stage.pass(GRACE);
+        stage.tick();
+        stage.say(vec![complete(StopReason::EndTurn)]).expect("the turn is open");
+        (stage, execution, asked.pending_id)
+    }
+
+    /// The turn of the head of the queue, which is handed over now.
+    pub(crate) fn sent(&mut self) -> TurnId {
+        self.tick().outgoing.expect("the head of the queue may go").turn_id
+    }
+
     /// A session without a runtime's prompt, whose agent came by itself over MCP.
     pub(crate) fn alone() -> Self {
         Self::new(RuntimeKind::Mailbox, None)
@@ -139,7 +161,7 @@ impl Stage {
     }
 
     pub(crate) fn tick_with(&mut self, absent: Vec<PendingId>, seen_at: Timestamp) -> TickReply {
-        self.give(&Tick { epoch: self.owner, absent, seen_at, grace: GRACE })
+        self.give(&Tick { epoch: self.owner, absent, seen_at, grace: GRACE, deadline: DEADLINE })
             .expect("a tick is never refused to the owner")
     }
 
@@ -169,6 +191,27 @@ impl Stage {
 
     pub(crate) fn cancel(&mut self, pending_id: PendingId) -> Result<(), Rejection> {
         self.give(&Cancel { pending_id, epoch: self.owner, grace: GRACE })
+    }
+
+    pub(crate) fn reserve(&mut self, claim_id: ClaimId, attempt: bool) -> Result<ReserveReply, Rejection> {
+        self.give(&Reserve { claim_id, epoch: self.owner, attempt, deadline: DEADLINE, grace: GRACE })
+    }
+
+    pub(crate) fn mark(&mut self, turn_id: TurnId) -> Result<Option<Outgoing>, Rejection> {
+        self.give(&Mark { turn_id, epoch: self.owner, grace: GRACE })
+    }
+
+    pub(crate) fn hand_over(&mut self, turn_id: TurnId, verdict: Verdict) -> Result<Handed, Rejection> {
+        self.give(&HandOver { turn_id, epoch: self.owner, verdict, grace: GRACE })
+    }
+
+    pub(crate) fn recover(&mut self) -> Result<Option<(TurnId, Handed)>, Rejection> {
+        self.give(&Recover { allowance: Duration::from_secs(5), grace: GRACE })
+    }
+
+    pub(crate) fn settle(&mut self, turn_id: TurnId, verdict: SettledAs) -> Result<(), Rejection> {
+        let actor = Actor { id: "p3".to_owned(), name: "Olga".to_owned() };
+        self.give(&Settle { turn_id, verdict, actor, note: "asked the runner".to_owned(), grace: GRACE })
     }
 
     // What agents do.
@@ -287,6 +330,12 @@ impl Stage {
     pub(crate) fn delete_session(&mut self) -> Result<(), Rejection> {
         self.give(&DeleteSession { grace: GRACE })
     }
+}
+
+/// A refusal that is tried again twice.
+pub(crate) fn refused() -> Verdict {
+    let retry = Retry { retries: 2, backoff: Duration::from_secs(1) };
+    Verdict::NotAccepted { why: "the runner said 422".to_owned(), retry }
 }
 
 /// A text frame.

@@ -1,10 +1,10 @@
 //! Every state and input of the table, really built and really given, in one snapshot; and no row that nothing takes.
 
-use crate::stage::{GRACE, Stage, WAIT, complete, text};
-use domain::ids::{ClaimId, ExecutionId, PendingId, TurnId};
-use domain::object::{BundleState, RuntimeKind};
-use domain::session::decide::StopReason;
-use domain::session::rows::{DeliveryOutcome, IntentStatus};
+use crate::stage::{DEADLINE, GRACE, Stage, WAIT, complete, refused, text};
+use domain::ids::{ClaimId, ExecutionId, Ids, PendingId, TurnId};
+use domain::object::{BundleState, RuntimeKind, SettledAs, TurnOrigin};
+use domain::session::decide::{Quarantine, ReserveReply, StopReason, Verdict};
+use domain::session::rows::{DeliveryOutcome, IntentStatus, Message};
 use domain::session::transitions::{
     BundleInput, DeliveryInput, IntentInput, Machine, Row, TABLE, Then, TurnInput, TurnPhase,
 };
@@ -83,6 +83,50 @@ impl Scene {
         Self { stage, execution: None, pending: asked.pending_id, claim, turn: asked.turn_id }
     }
 
+    /// An answer that has to be handed over, and how far that has come. The turn is the one that carries it.
+    fn elsewhere(phase: TurnPhase) -> Self {
+        let (mut stage, execution, pending) = Stage::asked_elsewhere(1);
+        let claim = stage.answer(pending);
+        let reserved = stage.reserve(claim, phase != TurnPhase::Reserved).expect("the claim is open");
+        let ReserveReply::Reserved(outgoing) = reserved else { panic!("{reserved:?}") };
+        let turn = outgoing.turn_id;
+        if phase == TurnPhase::Ambiguous {
+            stage.hand_over(turn, Verdict::Unknown).expect("the turn is marked");
+        }
+        Self { stage, execution: Some(execution), pending, claim, turn }
+    }
+
+    /// Makes the unpublished turn one from which nothing can be concluded, and has an operator set it aside.
+    fn quarantine(&mut self) -> Outcome {
+        let turn = self.turn;
+        self.stage.world.damage(self.stage.session, |rows| {
+            if let Some(turn) = rows.turns.get_mut(&turn) {
+                turn.origin = TurnOrigin::System;
+            }
+        });
+        word(self.stage.give(&Quarantine { turn_id: turn, note: "damaged".to_owned(), grace: GRACE }))
+    }
+
+    /// Nobody has settled a reserved turn that somebody works on.
+    fn publish_with_evidence(&mut self) -> Outcome {
+        let (turn, of_turn) = (self.turn, self.turn);
+        self.stage.world.damage(self.stage.session, |rows| {
+            if let Some(turn) = rows.turns.get_mut(&turn) {
+                turn.evidenced = true;
+            }
+            let session = rows.session.id;
+            let any = rows.messages.values().next().cloned().expect("there is a history");
+            let id = Ids::new(1, [7; 16]).draw();
+            rows.session.message_seq += 1;
+            let position = rows.session.message_seq;
+            let proof =
+                Message { id, session_id: session, turn_id: of_turn, position, question: None, key: None, ..any };
+            rows.messages.insert(id, proof);
+        });
+        self.stage.pass(DEADLINE + GRACE);
+        word(self.stage.recover().map(|settled| settled.expect("it is overdue").1))
+    }
+
     fn say(&mut self, stop: StopReason) -> Outcome {
         word(self.stage.say(vec![complete(stop)]))
     }
@@ -132,6 +176,10 @@ fn bundle(state: BundleState, input: BundleInput) -> (Scene, Outcome) {
         }
         BundleInput::Close => word(stage.say(vec![complete(StopReason::EndTurn)])),
         BundleInput::End => word(stage.end()),
+        BundleInput::Doubt => {
+            scene = Scene::elsewhere(TurnPhase::Attempted);
+            word(scene.stage.hand_over(scene.turn, Verdict::Unknown))
+        }
     };
     (scene, outcome)
 }
@@ -149,9 +197,16 @@ fn intent(status: IntentStatus, input: IntentInput) -> (Scene, Outcome) {
         IntentStatus::Open if matches!(input, IntentInput::Resume | IntentInput::Record) => scene.detach(),
         IntentStatus::Open | IntentStatus::Confirmed => {}
     }
+    match input {
+        IntentInput::Doubt => scene = Scene::elsewhere(TurnPhase::Attempted),
+        IntentInput::Prove => scene = Scene::elsewhere(TurnPhase::Ambiguous),
+        _ => {}
+    }
     assert_eq!(scene.stage.rows().intents[&scene.claim].status, status);
-    let Scene { stage, claim, .. } = &mut scene;
+    let Scene { stage, claim, turn, .. } = &mut scene;
     let outcome = match input {
+        IntentInput::Doubt => word(stage.hand_over(*turn, Verdict::Unknown)),
+        IntentInput::Prove => word(stage.hand_over(*turn, Verdict::Accepted)),
         IntentInput::Confirm => word(stage.confirm(*claim)),
         IntentInput::Resume | IntentInput::Record => word(stage.resume(*claim)),
         IntentInput::Restore => word(stage.restore(*claim)),
@@ -191,9 +246,10 @@ fn delivery(state: DeliveryOutcome, input: DeliveryInput) -> (Scene, Outcome) {
 }
 
 fn turn(phase: TurnPhase, input: TurnInput) -> (Scene, Outcome) {
-    let mut scene = match input {
-        TurnInput::Admit => Scene::alone(true),
-        TurnInput::Resume => Scene::detached(),
+    let mut scene = match (phase, input) {
+        (TurnPhase::Reserved | TurnPhase::Attempted | TurnPhase::Ambiguous, _) => Scene::elsewhere(phase),
+        (_, TurnInput::Admit) => Scene::alone(true),
+        (_, TurnInput::Resume) => Scene::detached(),
         _ => Scene::live(),
     };
     if phase == TurnPhase::Closed {
@@ -231,6 +287,14 @@ fn turn(phase: TurnPhase, input: TurnInput) -> (Scene, Outcome) {
         }
         TurnInput::Resume => word(scene.stage.claim(scene.pending, false).map(|(_, reply)| reply)),
         TurnInput::EndSession => word(scene.stage.end()),
+        TurnInput::Mark => word(scene.stage.mark(scene.turn)),
+        TurnInput::Publish if phase == TurnPhase::Reserved => scene.publish_with_evidence(),
+        TurnInput::Publish => word(scene.stage.hand_over(scene.turn, Verdict::Accepted)),
+        TurnInput::RollBack => word(scene.stage.hand_over(scene.turn, refused())),
+        TurnInput::Doubt => word(scene.stage.hand_over(scene.turn, Verdict::Unknown)),
+        TurnInput::SettleAccepted => word(scene.stage.settle(scene.turn, SettledAs::Accepted)),
+        TurnInput::SettleNotAccepted => word(scene.stage.settle(scene.turn, SettledAs::NotAccepted)),
+        TurnInput::Quarantine => scene.quarantine(),
     };
     (scene, outcome)
 }
@@ -256,7 +320,7 @@ fn play(row: &Row) -> (Scene, Outcome, &'static str) {
         }
         Machine::Turn => {
             let (scene, outcome) = turn(row.from.parse().expect(parsed), row.on.parse().expect(parsed));
-            let state = scene.stage.turn_status(scene.turn).as_str();
+            let state = scene.stage.rows().turns.get(&scene.turn).map_or("removed", |turn| turn.status.as_str());
             (scene, outcome, state)
         }
     }
@@ -271,6 +335,7 @@ fn code(rejection: &Rejection) -> &'static str {
         Rejection::NotActive { .. } => "not_active",
         Rejection::NoLiveWaiter => "no_live_waiter",
         Rejection::StaleGeneration => "stale_generation",
+        Rejection::NotAmbiguous => "not_ambiguous",
         other => panic!("the table does not know the refusal {other:?}"),
     }
 }

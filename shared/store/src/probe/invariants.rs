@@ -39,7 +39,7 @@ pub(super) const PROBES: &[Probe] = &[
         sql: "select format('replacement %s of bundle %s: its delivery is %s, its turn %s', q.id, q.pending_id,
                             d.outcome, t.status)
               from queued_messages q join deliveries d on d.pending_id = q.pending_id join turns t on t.id = d.turn_id
-              where q.author_kind = 'replacement' and (d.outcome <> 'replaced' or t.completed_at is null)",
+              where q.author_kind = 'replacement' and q.resends is null and (d.outcome <> 'replaced' or t.completed_at is null)",
     },
     Probe {
         name: "INV-2 a replaced delivery has its replacement",
@@ -91,7 +91,7 @@ pub(super) const PROBES: &[Probe] = &[
               from task_sessions s
               left join (select session_id, max(generation) as newest from turns group by session_id) t
                   on t.session_id = s.id
-              where s.generation <> coalesce(t.newest, 0)",
+              where s.generation < coalesce(t.newest, 0)",
     },
     Probe {
         name: "INV-8 a taken message is in one turn",
@@ -99,6 +99,24 @@ pub(super) const PROBES: &[Probe] = &[
         sql: "select format('queued message %s is taken, but turn %s does not carry it', q.id, q.turn_id)
               from queued_messages q left join turns t on t.id = q.turn_id and t.queued_id = q.id
               where q.status = 'taken' and t.id is null",
+    },
+    Probe {
+        name: "INV-8 a message in dispatch has its turn",
+        what_to_do: RESTART,
+        sql: "select format('queued message %s is in dispatch, its turn %s is %s', q.id, q.turn_id,
+                            coalesce(t.status, 'gone'))
+              from queued_messages q left join turns t on t.id = q.turn_id and t.queued_id = q.id
+              where q.status = 'dispatching' and coalesce(t.status not in ('reserved', 'attempted'), true)",
+    },
+    Probe {
+        name: "INV-2 a claim fits the turn that carries it",
+        what_to_do: REPORT,
+        sql: "select format('claim %s is %s, turn %s that carries it is %s', i.claim_id, i.status, t.id, t.status)
+              from turns t join delivery_intents i on i.claim_id = t.claim_id
+              where case i.status when 'open' then t.status not in ('reserved', 'attempted')
+                                  when 'confirmed' then i.successor_turn_id is distinct from t.id
+                                  when 'retired' then t.status in ('reserved', 'attempted', 'running')
+                                  else true end",
     },
     Probe {
         name: "INV-8 a turn has the prompt it names",

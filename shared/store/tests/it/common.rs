@@ -99,7 +99,7 @@ impl World {
 
     pub(crate) async fn tick(&self) -> Result<()> {
         let seen_at = self.view().await?.now;
-        self.give(&Tick { epoch: self.epoch, absent: Vec::new(), seen_at, grace: GRACE }).await?;
+        self.give(&Tick { epoch: self.epoch, absent: Vec::new(), seen_at, grace: GRACE, deadline: DEADLINE }).await?;
         Ok(())
     }
 

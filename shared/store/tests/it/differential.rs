@@ -1,7 +1,7 @@
 //! One stream of commands into the world in memory and into Postgres: same replies, same refusals, same events, same
 //! rows after every step. So what the domain's tests prove about the first holds for the second.
 
-use crate::common::{GRACE, answer, connect, database, id, ids, new_task, questions};
+use crate::common::{DEADLINE, GRACE, answer, connect, database, id, ids, new_task, questions};
 use anyhow::{Context as _, Result};
 use domain::answer::NormalisedResponse;
 use domain::ids::{Epoch, ExecutionId, MessageId, PendingId, SessionId, TaskId, WorkspaceId};
@@ -192,8 +192,11 @@ impl Twins {
                     .execute(&mut self.connection)
                     .await?;
                 self.memory.fence(gone);
-                self.give("a fenced tick", &Tick { epoch: gone, absent: vec![], seen_at: rows.session.stamp, grace })
-                    .await?;
+                self.give(
+                    "a fenced tick",
+                    &Tick { epoch: gone, absent: vec![], seen_at: rows.session.stamp, grace, deadline: DEADLINE },
+                )
+                .await?;
                 self.take_over("two", Some(gone)).await
             }
         }
@@ -304,7 +307,7 @@ impl Twins {
             _ => {
                 let absent = if self.below(2) == 0 { vec![pending_id] } else { vec![] };
                 let seen_at = rows.session.created_at;
-                self.give("tick", &Tick { epoch, absent, seen_at, grace }).await
+                self.give("tick", &Tick { epoch, absent, seen_at, grace, deadline: DEADLINE }).await
             }
         }
     }
@@ -326,7 +329,13 @@ async fn postgres_does_what_memory_does() -> Result<()> {
         twins
             .give(
                 "a tick after the end",
-                &Tick { epoch: twins.epoch, absent: vec![], seen_at: twins.memory.now(), grace: GRACE },
+                &Tick {
+                    epoch: twins.epoch,
+                    absent: vec![],
+                    seen_at: twins.memory.now(),
+                    grace: GRACE,
+                    deadline: DEADLINE,
+                },
             )
             .await?;
         assert!(twins.memory.violations(twins.session).is_empty());

@@ -35,7 +35,8 @@ async fn a_lease_connection_that_was_cut_is_made_again() -> Result<()> {
     let world = World::new().await?;
     let mut lease = world.store.instance_connection();
     let epoch = lease.register("three", InstanceRole::Orchestrator, "http://three", LEASE).await?;
-    let tick = Tick { epoch: world.epoch, absent: vec![], seen_at: world.view().await?.now, grace: GRACE };
+    let tick =
+        Tick { epoch: world.epoch, absent: vec![], seen_at: world.view().await?.now, grace: GRACE, deadline: DEADLINE };
     // Several connections, so that more of them are dead than a command is tried again.
     let ping = || world.store.ping();
     tokio::try_join!(ping(), ping(), ping(), ping(), ping(), ping())?;
@@ -65,7 +66,13 @@ async fn a_fenced_owner_writes_nothing_and_its_sessions_are_taken_over() -> Resu
     assert_eq!(
         refused(
             world
-                .give(&Tick { epoch: world.epoch, absent: vec![], seen_at: world.view().await?.now, grace: GRACE })
+                .give(&Tick {
+                    epoch: world.epoch,
+                    absent: vec![],
+                    seen_at: world.view().await?.now,
+                    grace: GRACE,
+                    deadline: DEADLINE
+                })
                 .await
         )?,
         Rejection::NotOwner { owner: Some(world.epoch) }

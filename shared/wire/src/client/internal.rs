@@ -1,7 +1,7 @@
 //! Calls between services.
 
 use super::{Call, Client, ClientError};
-use crate::internal::{Cancel, CancelReply, Deliver, DeliverReply, Wake};
+use crate::internal::{Cancel, CancelReply, Deliver, DeliverReply, Resume, ResumeReply, Wake};
 use domain::ids::SessionId;
 use http::Method;
 
@@ -12,6 +12,11 @@ impl Client {
     /// Asks a session's owner to act on an open intent.
     pub async fn deliver(&self, body: &Deliver) -> Result<DeliverReply, ClientError> {
         self.json(Call::with_body(Method::POST, &["internal", "v1", "deliver"], body)).await
+    }
+
+    /// Has a session's owner hand a response to an agent that runs elsewhere.
+    pub async fn resume(&self, body: &Resume) -> Result<ResumeReply, ClientError> {
+        self.json(Call::with_body(Method::POST, &["internal", "v1", "resume"], body)).await
     }
 
     /// Asks a session's owner to cancel a bundle that an agent waits for.

@@ -9,7 +9,7 @@ use crate::session::draft::Draft;
 use crate::session::event::EventType;
 use crate::session::notice::Notice;
 use crate::session::rejection::Rejection;
-use crate::session::rows::Execution;
+use crate::session::rows::{Execution, Turn};
 use crate::session::transitions::{Then, TurnInput};
 use crate::session::view::{Needs, View};
 use crate::time::Timestamp;
@@ -201,8 +201,16 @@ impl Command for AckPrompt {
             return Err(Rejection::StaleGeneration);
         }
         acknowledge(&mut draft, Some(self.execution_id), &self.released, None);
+        prove(&mut draft, self.turn_id);
         take_turn(&mut draft, self.turn_id, Some(self.execution_id));
         Ok(draft.finish(self.grace, ()))
+    }
+}
+
+/// Whoever speaks of a turn that is not published proves that its prompt has arrived.
+pub(super) fn prove(draft: &mut Draft<'_>, turn_id: TurnId) {
+    if draft.rows.turns.get(&turn_id).is_some_and(Turn::is_reservation) {
+        turn::publish(draft, turn_id);
     }
 }
 
@@ -329,6 +337,7 @@ impl Command for Frames {
             return Err(Rejection::StaleGeneration);
         }
         acknowledge(&mut draft, Some(self.execution_id), &self.released, None);
+        prove(&mut draft, turn.id);
         take_turn(&mut draft, turn.id, Some(self.execution_id));
         let seen = usize::try_from(stored + 1 - self.first_seq).unwrap_or(0);
         let (mut accepted, mut closed) = (stored, None);

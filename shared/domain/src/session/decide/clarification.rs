@@ -1,10 +1,11 @@
 //! Questions: asking, waiting, losing the wait, cancelling, deleting.
 
+use super::agent::{prove, take_turn};
 use super::turn::{self, Opening, new_message};
 use super::{acknowledge, inactive, living, newest};
 use crate::ask;
 use crate::ids::{ClaimId, Epoch, ExecutionId, Ids, MessageId, PendingId, TurnId};
-use crate::object::{AuthorType, BundleState, MessageType, QuestionStatus};
+use crate::object::{AuthorType, BundleState, MessageType, QuestionStatus, TurnStatus};
 use crate::session::command::{Command, Decision};
 use crate::session::draft::Draft;
 use crate::session::due::NotAdmitted;
@@ -12,7 +13,7 @@ use crate::session::event::EventType;
 use crate::session::notice::Notice;
 use crate::session::rejection::Rejection;
 use crate::session::rows::{Bundle, DeliveryOutcome, QuestionPart, Rows};
-use crate::session::transitions::{BundleInput, Then};
+use crate::session::transitions::{BundleInput, Then, TurnInput};
 use crate::session::view::{Needs, View};
 use std::time::Duration;
 
@@ -129,15 +130,28 @@ impl Ask {
         Ok(newest.max_by_key(|bundle| (bundle.created_at, bundle.pending_id)).map(|bundle| bundle.pending_id))
     }
 
-    /// A generation that a caller names must be the open turn's.
+    /// A generation that a caller names must be the open turn's, or that of one whose prompt it proves to have.
     fn check_generation(&self, view: &View) -> Result<(), Rejection> {
         let open = view.open_turn().and_then(|turn| turn.generation);
-        if self.generation.is_some_and(|named| Some(named) != open) { Err(Rejection::StaleGeneration) } else { Ok(()) }
+        let fits = self.generation.is_none_or(|named| Some(named) == open) || self.proven(&view.rows).is_some();
+        if fits { Ok(()) } else { Err(Rejection::StaleGeneration) }
+    }
+
+    /// The unpublished turn whose generation the caller names: it can have it from nowhere but its prompt.
+    fn proven(&self, rows: &Rows) -> Option<TurnId> {
+        let sent = rows.reservation().filter(|turn| turn.status != TurnStatus::Reserved)?;
+        (self.generation.is_some() && sent.generation == self.generation).then_some(sent.id)
     }
 
     /// The session's open turn, or one opened for an agent that came by itself.
     fn asking_turn(&self, draft: &mut Draft<'_>) -> Result<TurnId, Rejection> {
         let now = draft.now();
+        if let Some(turn) = self.proven(&draft.rows)
+            && let Then::Go(_) = draft.turn_move(turn, TurnInput::Frame)
+        {
+            prove(draft, turn);
+            take_turn(draft, turn, self.execution_id);
+        }
         if let Some(turn) = draft.rows.open_turn().map(|turn| turn.id) {
             if let Some(execution) = self.execution_id {
                 draft.change_turn(turn, |turn| turn.execution_id = turn.execution_id.or(Some(execution)));

@@ -2,10 +2,11 @@
 
 use super::clarification::tell_updated;
 use super::inactive;
+use super::reservation::{Outgoing, mark};
 use super::turn::{self, Opening, PromptText, told};
 use crate::answer::NormalisedResponse;
 use crate::ids::{ClaimId, Epoch, Ids, MessageId, PendingId, TurnId};
-use crate::object::{self, AuthorType, QuestionStatus, TurnOrigin};
+use crate::object::{self, AuthorType, BundleState, QuestionStatus, TurnOrigin};
 use crate::prompt::{resumed_prompt, with_untaken};
 use crate::session::command::{Command, Decision};
 use crate::session::draft::Draft;
@@ -43,7 +44,7 @@ pub struct Claim {
 /// What became of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimReply {
-    /// It has claimed the bundle. The owner must now confirm and release it.
+    /// It has claimed the bundle. The owner must now confirm and release it, or hand it to the agent in a new turn.
     Claimed {
         /// The session's owner.
         owner: Option<Epoch>,
@@ -71,7 +72,8 @@ impl Command for Claim {
         }
         let mut draft = Draft::new(view, ids);
         let input = if self.response.rejected { BundleInput::Skip } else { BundleInput::Answer };
-        let Then::Go(next) = draft.bundle_move(self.pending_id, input) else {
+        let live = view.bundle_state(bundle, view.now) == BundleState::ActiveLive;
+        let Then::Go(_) = draft.bundle_move(self.pending_id, input) else {
             return Err(inactive(view, bundle));
         };
         if !view.is_answerable(bundle, view.now) {
@@ -81,11 +83,8 @@ impl Command for Claim {
             return Err(Rejection::BundleChanged);
         }
         self.claim(&mut draft, bundle.turn_id);
-        let reply = if next == ["delivery_claimed"] {
-            ClaimReply::Claimed { owner: view.session.owner_epoch }
-        } else {
-            settle_detached(&mut draft, self.claim_id)?
-        };
+        let claimed = ClaimReply::Claimed { owner: view.session.owner_epoch };
+        let reply = if live { claimed } else { settle_detached(&mut draft, self.claim_id)?.unwrap_or(claimed) };
         Ok(draft.finish(self.grace, reply))
     }
 }
@@ -121,22 +120,29 @@ impl Claim {
 
 /// Settles a claim on a bundle that nobody waits for: a skip is recorded, an answer opens the turn that carries it.
 /// For runtimes that live in this process no doubt can arise, so claim, close of the source and publication are one
-/// decision.
-fn settle_detached(draft: &mut Draft<'_>, claim: ClaimId) -> Result<ClaimReply, Rejection> {
-    let rejected = draft.intent(claim).response.rejected;
-    if rejected {
+/// decision. `None` if the agent's runner has to be called for it.
+fn settle_detached(draft: &mut Draft<'_>, claim: ClaimId) -> Result<Option<ClaimReply>, Rejection> {
+    if draft.intent(claim).response.rejected {
         settle_intent(draft, claim, IntentInput::Record, object::Delivery::Recorded, None);
-        return Ok(ClaimReply::Recorded);
+        return Ok(Some(ClaimReply::Recorded));
     }
     if !draft.rows.session.runtime.is_in_house() {
-        return Err(Rejection::ResumeNotAccepted);
+        return Ok(None);
     }
+    let successor = reserve_successor(draft, claim, None)?;
+    turn::publish(draft, successor);
+    Ok(Some(ClaimReply::Resumed { successor }))
+}
+
+/// Reserves the turn that carries an answer, and closes the one that asked.
+fn reserve_successor(draft: &mut Draft<'_>, claim: ClaimId, deadline: Option<Duration>) -> Result<TurnId, Rejection> {
     let (pending, source) = (draft.intent(claim).pending_id, draft.intent(claim).turn_id);
     let (now, open) = (draft.now(), draft.rows.open_turn().map(|turn| (turn.id, turn.ends_at_admission())));
     // Another response is on its way, or the claim's own turn is history: nothing may be opened past either.
     let contended =
         draft.rows.intents.values().any(|other| other.status == IntentStatus::Open && other.claim_id != claim);
-    if contended || draft.rows.accepted_turn().is_none_or(|turn| turn.id != source) {
+    let reserved = draft.rows.reservation().is_some();
+    if contended || reserved || draft.rows.accepted_turn().is_none_or(|turn| turn.id != source) {
         return Err(Rejection::ResumeNotAccepted);
     }
     let untaken = untaken_prompt(draft);
@@ -152,9 +158,8 @@ fn settle_detached(draft: &mut Draft<'_>, claim: ClaimId) -> Result<ClaimReply, 
     let (questions, response, context) = told(draft, claim);
     let others: Vec<&str> = others.iter().map(String::as_str).collect();
     let content = with_untaken(resumed_prompt(&questions, &response, &context, &others), untaken.as_deref());
-    // Settled before the new turn opens: the intent must not look open to what the opening supersedes.
-    settle_intent(draft, claim, IntentInput::Resume, object::Delivery::Resumed, None);
-    let successor = turn::open(
+    let traceparent = draft.intent(claim).traceparent.clone();
+    let successor = turn::reserve(
         draft,
         Opening {
             origin: TurnOrigin::Clarification,
@@ -164,11 +169,11 @@ fn settle_detached(draft: &mut Draft<'_>, claim: ClaimId) -> Result<ClaimReply, 
             pending_id: Some(pending),
             source_turn_id: Some(source),
             queued_id: None,
-            traceparent: draft.intent(claim).traceparent.clone(),
+            traceparent,
         },
+        deadline,
     );
-    draft.change_intent(claim, |intent| intent.successor_turn_id = Some(successor));
-    Ok(ClaimReply::Resumed { successor })
+    Ok(successor)
 }
 
 /// The prompt of the open turn, if no execution has taken it: the turn that replaces this one must carry it on.
@@ -193,7 +198,7 @@ fn other_questions(draft: &Draft<'_>, turn: TurnId, but: PendingId) -> Vec<Strin
 }
 
 /// Makes a response count: its intent is confirmed, its rows are final, and it is told.
-fn settle_intent(
+pub(super) fn settle_intent(
     draft: &mut Draft<'_>,
     claim: ClaimId,
     input: IntentInput,
@@ -216,6 +221,35 @@ fn settle_intent(
     }
     tell_updated(draft, &messages);
     draft.tell(Notice::Answered(claim));
+}
+
+/// The prompt that carries a response may have arrived: the response stays, for nobody can answer again, but nobody can
+/// say that it was delivered.
+pub(super) fn leave_unconfirmed(draft: &mut Draft<'_>, claim: ClaimId) {
+    let pending = draft.intent(claim).pending_id;
+    draft.bundle_move(pending, BundleInput::Doubt);
+    let Then::Go(_) = draft.intent_move(claim, IntentInput::Doubt) else { return };
+    let (stamp, messages) = (draft.stamp, draft.intent(claim).message_ids.clone());
+    draft.change_intent(claim, |intent| {
+        intent.status = IntentStatus::Retired;
+        intent.settled_at = Some(stamp);
+    });
+    draft.clear_waiter(pending);
+    for message in &messages {
+        draft.change_message(*message, |_| {});
+    }
+    tell_updated(draft, &messages);
+}
+
+/// Undoes a claim whose turn is rolled back: exactly its rows are pending again. One that has its end keeps it.
+pub(super) fn undo_claim(draft: &mut Draft<'_>, claim: ClaimId, reason: &'static str) {
+    if draft.intent(claim).status != IntentStatus::Open {
+        return;
+    }
+    draft.bundle_move(draft.intent(claim).pending_id, BundleInput::Restore);
+    if let Then::Go(_) = draft.intent_move(claim, IntentInput::Restore) {
+        undo(draft, claim, reason);
+    }
 }
 
 /// The owner is about to release the answer to its waiter: the delivery boundary (5.2, step 4).
@@ -335,6 +369,11 @@ pub enum ResumeReply {
         /// The session's owner.
         owner: Option<Epoch>,
     },
+    /// The agent's runner has to be called, which its owner does.
+    Elsewhere {
+        /// The session's owner.
+        owner: Option<Epoch>,
+    },
     /// The claim is no longer open.
     Lost(Lost),
 }
@@ -359,8 +398,75 @@ impl Command for Resume {
             let reply = ResumeReply::Waiting { owner: view.session.owner_epoch };
             return Ok(draft.finish(self.grace, reply));
         }
-        let reply = ResumeReply::Settled(settle_detached(&mut draft, self.claim_id)?);
+        let elsewhere = ResumeReply::Elsewhere { owner: view.session.owner_epoch };
+        let reply = settle_detached(&mut draft, self.claim_id)?.map_or(elsewhere, ResumeReply::Settled);
         Ok(draft.finish(self.grace, reply))
+    }
+}
+
+/// The owner is about to hand a response to an agent that runs elsewhere: the turn that carries it is made (5.3, step 4).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reserve {
+    /// The claim.
+    pub claim_id: ClaimId,
+    /// The owner.
+    pub epoch: Epoch,
+    /// Whether the prompt leaves the house at once. Otherwise `Mark` is given before it does.
+    pub attempt: bool,
+    /// How long the turn may stay unpublished.
+    pub deadline: Duration,
+    /// The grace.
+    pub grace: Duration,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReserveReply {
+    /// The turn is there, and this is what it hands over.
+    Reserved(Outgoing),
+    /// The response counts without a call.
+    Settled(ClaimReply),
+    /// An agent waits for it after all: deliver.
+    Waiting,
+    /// Somebody is handing it over.
+    InProgress,
+    /// The claim is no longer open.
+    Lost(Lost),
+}
+
+impl Command for Reserve {
+    type Reply = ReserveReply;
+
+    fn needs(&self) -> Needs {
+        Needs { claim_id: Some(self.claim_id), ..Needs::default() }
+    }
+
+    fn owner(&self) -> Option<Epoch> {
+        Some(self.epoch)
+    }
+
+    fn decide(&self, view: &View, ids: &mut Ids) -> Result<Decision<ReserveReply>, Rejection> {
+        let intent = view.intents.get(&self.claim_id).ok_or(Rejection::NotFound)?;
+        let mut draft = Draft::new(view, ids);
+        if let Some(lost) = lost(view, intent) {
+            return Ok(draft.finish(self.grace, ReserveReply::Lost(lost)));
+        }
+        if view.reservation().is_some_and(|turn| turn.claim_id == Some(self.claim_id)) {
+            return Ok(draft.finish(self.grace, ReserveReply::InProgress));
+        }
+        let bundle = view.bundles.get(&intent.pending_id).ok_or(Rejection::NotFound)?;
+        if crate::bundle::is_attended(bundle, view.now) {
+            return Ok(draft.finish(self.grace, ReserveReply::Waiting));
+        }
+        if let Some(reply) = settle_detached(&mut draft, self.claim_id)? {
+            return Ok(draft.finish(self.grace, ReserveReply::Settled(reply)));
+        }
+        let successor = reserve_successor(&mut draft, self.claim_id, Some(self.deadline))?;
+        let outgoing = draft.rows.outgoing(successor).ok_or(Rejection::NotFound)?;
+        if self.attempt {
+            mark(&mut draft, successor);
+        }
+        Ok(draft.finish(self.grace, ReserveReply::Reserved(outgoing)))
     }
 }
 
@@ -384,6 +490,8 @@ pub enum RestoreReply {
     Retired,
     /// The claim was not open any more.
     Lost(Lost),
+    /// An unpublished turn carries the claim, and with it alone it is undone.
+    Reserved,
 }
 
 impl Command for Restore {
@@ -396,6 +504,9 @@ impl Command for Restore {
     fn decide(&self, view: &View, ids: &mut Ids) -> Result<Decision<RestoreReply>, Rejection> {
         let intent = view.intents.get(&self.claim_id).ok_or(Rejection::NotFound)?;
         let mut draft = Draft::new(view, ids);
+        if view.reservation().is_some_and(|turn| turn.claim_id == Some(self.claim_id)) {
+            return Ok(draft.finish(self.grace, RestoreReply::Reserved));
+        }
         draft.bundle_move(intent.pending_id, BundleInput::Restore);
         let Then::Go(_) = draft.intent_move(self.claim_id, IntentInput::Restore) else {
             let lost = lost(view, intent).unwrap_or(Lost::Restored);

@@ -1,12 +1,12 @@
 //! What becomes due: ends of graces and waits, silent agents, the head of the queue (5.5, 5.6).
 
+use super::reservation::{Handed, Outgoing, mark, overdue, recover};
 use super::turn::{self, Opening, PromptText};
 use crate::ids::{Epoch, Ids, PendingId, QueuedId, TurnId};
-use crate::object::{AuthorType, BundleState, QueuedStatus, TurnOrigin};
+use crate::object::{AuthorType, BundleState, TurnOrigin};
 use crate::session::command::{Command, Decision};
 use crate::session::draft::Draft;
 use crate::session::event::EventType;
-use crate::session::notice::{Notice, QueueChange};
 use crate::session::rejection::Rejection;
 use crate::session::rows::QueuedAuthor;
 use crate::session::transitions::{BundleInput, Then, TurnInput};
@@ -25,6 +25,8 @@ pub struct Tick {
     pub seen_at: Timestamp,
     /// The grace.
     pub grace: Duration,
+    /// How long a turn may stay unpublished.
+    pub deadline: Duration,
 }
 
 /// What was done.
@@ -36,6 +38,10 @@ pub struct TickReply {
     pub paused: Option<TurnId>,
     /// A turn that was published.
     pub published: Option<TurnId>,
+    /// A prompt that is to be handed over now: its turn is marked.
+    pub outgoing: Option<Outgoing>,
+    /// An unpublished turn whose time was over, and what became of it.
+    pub settled: Option<(TurnId, Handed)>,
 }
 
 impl Command for Tick {
@@ -58,7 +64,11 @@ impl Command for Tick {
         self.end_graces(&mut draft);
         let limited = end_limits(&mut draft, &mut reply);
         self.pause(&mut draft, limited, &mut reply);
-        reply.published = dispatch(&mut draft);
+        if overdue(&draft.rows, draft.now(), Duration::ZERO) {
+            // One from which nothing can be concluded blocks the queue, but not the ends of waits.
+            reply.settled = recover(&mut draft).unwrap_or_default();
+        }
+        self.dispatch(&mut draft, &mut reply);
         let due = draft.rows.due_at(draft.now(), self.grace);
         if due.is_some() || view.session.work_due_at.is_some() {
             // Looked at: the next look is when something becomes due again, not at once.
@@ -93,6 +103,21 @@ impl Tick {
                 draft.tell_bundle(EventType::Detached, pending, Some("agent_disconnected"));
             }
             draft.clear_waiter(pending);
+        }
+    }
+
+    /// Dispatches the head of the queue if it may go. A runtime of this house takes a prompt the moment it is published,
+    /// so reservation, marker and publication are one step; others are called after the commit.
+    fn dispatch(&self, draft: &mut Draft<'_>, reply: &mut TickReply) {
+        let Some(head) = admit(draft) else { return };
+        if draft.rows.session.runtime.is_in_house() {
+            let turn = reserve_queued(draft, head, None);
+            turn::publish(draft, turn);
+            reply.published = Some(turn);
+        } else {
+            let turn = reserve_queued(draft, head, Some(self.deadline));
+            reply.outgoing = draft.rows.outgoing(turn);
+            mark(draft, turn);
         }
     }
 
@@ -137,31 +162,30 @@ fn end_limits(draft: &mut Draft<'_>, reply: &mut TickReply) -> Option<TurnId> {
     turn
 }
 
-/// Publishes the head of the queue if it may go. A runtime of this process takes a prompt the moment it is published,
-/// so reservation, marker and publication are one step.
-fn dispatch(draft: &mut Draft<'_>) -> Option<TurnId> {
-    if !draft.rows.session.runtime.is_in_house() {
+/// The message that may be dispatched now. A turn that is in its way only because its agent does not say when it is done
+/// is closed for it.
+fn admit(draft: &mut Draft<'_>) -> Option<QueuedId> {
+    let now = draft.now();
+    if !draft.rows.session.runtime.is_dispatched() {
         return None;
     }
-    let now = draft.now();
     let to_close = draft.rows.admission(now).ok()?;
-    let head = draft.rows.head()?.id;
+    let head = draft.rows.head().filter(|head| head.not_before.is_none_or(|at| at <= now))?.id;
     if let Some(turn) = to_close {
         turn::close(draft, turn, TurnInput::Admit, None);
     }
     // Closing may have put a replacement before it.
-    let head = draft.rows.head().map_or(head, |queued| queued.id);
-    Some(publish_queued(draft, head))
+    Some(draft.rows.head().map_or(head, |queued| queued.id))
 }
 
-fn publish_queued(draft: &mut Draft<'_>, queued_id: QueuedId) -> TurnId {
+fn reserve_queued(draft: &mut Draft<'_>, queued_id: QueuedId, deadline: Option<Duration>) -> TurnId {
     let queued = draft.rows.queue[&queued_id].clone();
     let (origin, author) = match queued.author_kind {
         QueuedAuthor::Person => (TurnOrigin::Message, AuthorType::User),
         QueuedAuthor::System => (TurnOrigin::Message, AuthorType::System),
         QueuedAuthor::Replacement => (TurnOrigin::Replacement, AuthorType::System),
     };
-    let turn_id = turn::open(
+    turn::reserve(
         draft,
         Opening {
             origin,
@@ -173,11 +197,6 @@ fn publish_queued(draft: &mut Draft<'_>, queued_id: QueuedId) -> TurnId {
             queued_id: Some(queued_id),
             traceparent: queued.traceparent,
         },
-    );
-    draft.change_queued(queued_id, |row| {
-        row.status = QueuedStatus::Taken;
-        row.turn_id = Some(turn_id);
-    });
-    draft.tell(Notice::Queue { change: QueueChange::Taken, queued_id });
-    turn_id
+        deadline,
+    )
 }

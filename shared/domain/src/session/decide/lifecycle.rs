@@ -109,6 +109,9 @@ impl Command for Begin {
                 reason: None,
                 pending_id: None,
                 turn_id: None,
+                attempts: 0,
+                not_before: None,
+                resends: None,
                 created_at: draft.stamp,
                 updated_at: draft.stamp,
                 traceparent: self.traceparent.clone(),
@@ -171,7 +174,8 @@ fn end(draft: &mut Draft<'_>, state: EndState) {
             draft.tell_bundle(EventType::Expired, pending, Some("session_ended"));
         }
     }
-    if let Some(turn) = draft.rows.open_turn().map(|turn| turn.id) {
+    let unfinished = draft.rows.open_turn().or_else(|| draft.rows.reservation()).map(|turn| turn.id);
+    if let Some(turn) = unfinished {
         turn::close(draft, turn, TurnInput::EndSession, None);
     }
     let waiting: Vec<_> = draft.rows.waiting().iter().map(|queued| queued.id).collect();

@@ -7,6 +7,8 @@ mod delivery;
 mod dispatch;
 mod lifecycle;
 mod ownership;
+mod reservation;
+mod settlement;
 mod turn;
 
 pub use agent::{
@@ -15,11 +17,14 @@ pub use agent::{
 pub use clarification::{Ask, AskReply, AttachWaiter, Cancel, DeleteMessage, LoseWaiter};
 pub use collect::Collect;
 pub use delivery::{
-    Acknowledge, Claim, ClaimReply, Confirm, ConfirmReply, Lost, Restore, RestoreReply, Resume, ResumeReply,
+    Acknowledge, Claim, ClaimReply, Confirm, ConfirmReply, Lost, Reserve, ReserveReply, Restore, RestoreReply, Resume,
+    ResumeReply,
 };
 pub use dispatch::{Tick, TickReply};
 pub use lifecycle::{Begin, DeleteSession, EndSession, NewSession, Opening};
 pub use ownership::{TakeOver, TakenOver};
+pub use reservation::{HandOver, Handed, Mark, Outgoing, Recover, Retry, Verdict};
+pub use settlement::{Quarantine, Settle};
 
 use super::draft::Draft;
 use super::rejection::{Inactive, Rejection};

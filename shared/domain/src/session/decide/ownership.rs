@@ -1,7 +1,8 @@
 //! Who owns a session, and what is left when an owner is gone (5.8).
 
+use super::reservation::{Handed, recover};
 use super::turn;
-use crate::ids::{Epoch, Ids};
+use crate::ids::{Epoch, Ids, TurnId};
 use crate::object::RuntimeKind;
 use crate::session::command::{Command, Decision};
 use crate::session::draft::Draft;
@@ -22,10 +23,14 @@ pub struct TakeOver {
 }
 
 /// What a new owner has to look after.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TakenOver {
     /// Whether the session had another owner before.
     pub from_other: bool,
+    /// An unpublished turn of the owner that is gone, and what became of it.
+    pub settled: Option<(TurnId, Handed)>,
+    /// Why an unpublished turn could not be settled: it waits for an operator.
+    pub malformed: Option<Rejection>,
 }
 
 impl Command for TakeOver {
@@ -39,12 +44,18 @@ impl Command for TakeOver {
         let owner = view.session.owner_epoch;
         let mut draft = Draft::new(view, ids);
         if owner == Some(self.epoch) {
-            return Ok(draft.finish(self.grace, TakenOver { from_other: false }));
+            return Ok(draft.finish(self.grace, TakenOver { from_other: false, settled: None, malformed: None }));
         }
         if owner.is_some() && owner != self.gone {
             return Err(Rejection::NotOwner { owner });
         }
         draft.session().owner_epoch = Some(self.epoch);
+        // Whoever was handing a prompt over is gone. One from which nothing can be concluded blocks the queue until an
+        // operator sets it aside, but the session has an owner all the same.
+        let (settled, malformed) = match recover(&mut draft) {
+            Ok(settled) => (settled, None),
+            Err(why) => (None, Some(why)),
+        };
         if owner.is_some() {
             // A prompt that nobody had taken waits for the next execution.
             if dies_with_owner(view.session.runtime)
@@ -54,7 +65,7 @@ impl Command for TakeOver {
             }
             orphan_waiters(&mut draft, self.grace);
         }
-        Ok(draft.finish(self.grace, TakenOver { from_other: owner.is_some() }))
+        Ok(draft.finish(self.grace, TakenOver { from_other: owner.is_some(), settled, malformed }))
     }
 }
 

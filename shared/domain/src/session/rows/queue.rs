@@ -29,8 +29,14 @@ pub struct Queued {
     pub reason: Option<String>,
     /// The bundle whose answer it carries again (replacements only).
     pub pending_id: Option<PendingId>,
-    /// The turn that took it.
+    /// The turn that took it, or is about to.
     pub turn_id: Option<TurnId>,
+    /// How often its dispatch was refused.
+    pub attempts: i32,
+    /// Until when it is not dispatched again.
+    pub not_before: Option<Timestamp>,
+    /// The turn whose prompt it carries again, after an operator said that the prompt had not arrived.
+    pub resends: Option<TurnId>,
     /// When it was accepted.
     pub created_at: Timestamp,
     /// When it last changed.
