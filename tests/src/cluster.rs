@@ -68,7 +68,7 @@ pub struct Cluster {
     admin: Secret,
     // After everything that uses them.
     dir: TempDir,
-    _database: Option<TestDb>,
+    database: Option<TestDb>,
 }
 
 /// A workspace with one task.
@@ -133,7 +133,18 @@ impl Cluster {
         let projections = several("askback-projection", "projection", options.projections)?;
         let store = Store::connect(&url, StoreOptions { max_connections: 4, ..StoreOptions::default() }).await?;
         let admin = make_admin(&store).await?;
-        Ok(Self { respond_apis, orchestrators, projections, store, postgres, nats, admin, dir, _database: database })
+        Ok(Self { respond_apis, orchestrators, projections, store, postgres, nats, admin, dir, database })
+    }
+
+    /// The database's own URL.
+    #[must_use]
+    pub fn database_url(&self) -> &str {
+        match (&self.postgres, &self.database) {
+            (Some(postgres), _) => postgres.url(),
+            (None, Some(database)) => database.url(),
+            // One of the two is there, from `prepare` on.
+            (None, None) => "",
+        }
     }
 
     /// All services.

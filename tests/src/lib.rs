@@ -9,6 +9,10 @@
 //! | [`people`] | persons and what they say |
 //! | [`agent`] | an agent over the HTTP agent API |
 //! | [`scenario`] | agents that work and persons that answer until everything is settled |
+//! | [`stage`] | an agent that waits, and that it was told once |
+//! | [`mcp`] | an agent over MCP that sees every event of its streams |
+//! | [`link`] | links that are cut, held, or broken in the middle of a commit |
+//! | [`sql`] | what no interface shows, and row locks that somebody else holds |
 //! | [`ports`] | ports that stay a test's own over restarts |
 //! | [`raw`] | HTTP that no typed client would send |
 //! | [`cli`], [`dev`] | the command line, and `askback dev` as a process |
@@ -22,17 +26,23 @@ pub mod binaries;
 pub mod cli;
 pub mod cluster;
 pub mod dev;
+pub mod link;
+pub mod mcp;
 pub mod people;
 pub mod ports;
 pub mod raw;
 pub mod scenario;
 pub mod service;
+pub mod sql;
+pub mod stage;
 pub mod times;
 pub mod wait;
 
 pub use agent::Agent;
 pub use cluster::{Cluster, ClusterOptions, World};
+pub use link::{AtCommit, Link};
 pub use people::Person;
 pub use service::Service;
+pub use stage::Waiting;
 pub use times::TestTimes;
 pub use wait::{PATIENCE, until};

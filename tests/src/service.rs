@@ -52,6 +52,17 @@ impl Service {
         })
     }
 
+    /// What it is told by a variable.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.iter().rev().find(|(of, _)| of == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Tells it something by a variable, from its next start on.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.environment.push((name.to_owned(), value.to_owned()));
+    }
+
     /// A process that would take this one's place: the same name, another address.
     ///
     /// # Errors
@@ -91,14 +102,13 @@ impl Service {
         }
         let path = if arm.is_some() { binaries::find_armed(self.program)? } else { binaries::find(self.program)? };
         let mut command = Command::new(path);
+        command.env_remove("ASKBACK_ADVERTISED_URL").env_remove("ASKBACK_AGENTS");
         for (name, value) in &self.environment {
             command.env(name, value);
         }
         command
             .env("ASKBACK_INSTANCE_NAME", &self.name)
-            .env("ASKBACK_HTTP_ADDR", format!("127.0.0.1:{}", self.port.number()))
-            .env_remove("ASKBACK_ADVERTISED_URL")
-            .env_remove("ASKBACK_AGENTS");
+            .env("ASKBACK_HTTP_ADDR", format!("127.0.0.1:{}", self.port.number()));
         match arm {
             Some(Arm { point, nth }) => command.env("ASKBACK_CRASH", format!("{point}:{nth}")),
             None => command.env_remove("ASKBACK_CRASH"),
