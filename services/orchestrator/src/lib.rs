@@ -20,6 +20,7 @@ mod app;
 mod asking;
 mod cancel;
 mod delivery;
+mod dispatch;
 #[cfg(feature = "openapi")]
 mod docs;
 mod event_pump;
@@ -50,5 +51,5 @@ pub use app::{Deps, Orchestrator};
 #[cfg(feature = "openapi")]
 pub use docs::docs;
 pub use event_pump::{PumpDeps, start_event_pump};
-pub use runtimes::DemoSink;
+pub use runtimes::{DemoSink, push};
 pub use service::{SERVICE, run};

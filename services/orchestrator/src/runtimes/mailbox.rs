@@ -3,6 +3,7 @@
 use super::Runtime;
 use crate::app::Orchestrator;
 use domain::ids::{SessionId, TurnId};
+use domain::session::View;
 use std::sync::Arc;
 
 /// The runtime of agents that fetch. There is nothing to start: held fetches are woken when their session moves.
@@ -17,7 +18,7 @@ impl Runtime for Mailbox {
     }
 
     /// The fence is the cancel: frames of the closed turn are refused, which tells the agent to stop.
-    fn cancel(&self, app: &Arc<Orchestrator>, session: SessionId, _turn: TurnId) {
-        app.watched.looked_at(session, 0);
+    fn cancel(&self, app: &Arc<Orchestrator>, view: &View, _turn: TurnId) {
+        app.watched.looked_at(view.session.id, 0);
     }
 }

@@ -1,5 +1,9 @@
 //! `agents.toml`: the agents that sessions can be created for.
 
+mod push;
+
+pub use push::PushProfile;
+
 use super::ConfigError;
 use domain::object::RuntimeKind;
 use serde::Deserialize;
@@ -9,14 +13,16 @@ use std::str::FromStr as _;
 use toml::{Table, Value};
 
 /// How an agent is reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct AgentProfile {
     /// The runtime; only runtimes that this version serves.
     pub runtime: RuntimeKind,
+    /// Where its runner is; present for [`RuntimeKind::Push`] and for no other.
+    pub push: Option<PushProfile>,
 }
 
 /// The agent profiles of this process, by name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct AgentProfiles(BTreeMap<String, AgentProfile>);
 
 /// The keys of a profile whose runtime needs none but its kind.
@@ -30,7 +36,7 @@ struct Plain {
 impl Default for AgentProfiles {
     /// The profiles that exist without a file: `mailbox` and `demo`.
     fn default() -> Self {
-        let profile = |runtime: RuntimeKind| (runtime.to_string(), AgentProfile { runtime });
+        let profile = |runtime: RuntimeKind| (runtime.to_string(), AgentProfile { runtime, push: None });
         Self([profile(RuntimeKind::Mailbox), profile(RuntimeKind::Demo)].into())
     }
 }
@@ -57,8 +63,17 @@ impl AgentProfiles {
         self.0.keys().map(String::as_str)
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
-        let mut file: Table = text.parse().map_err(|why: toml::de::Error| why.to_string())?;
+    /// The profiles whose agents are reached by push, with their names.
+    pub fn push(&self) -> impl Iterator<Item = (&str, &PushProfile)> {
+        self.0.iter().filter_map(|(name, profile)| Some((name.as_str(), profile.push.as_ref()?)))
+    }
+
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// A text that names the line, or the profile and the key. It never quotes a value that could be a secret.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut file: Table = text.parse().map_err(|why: toml::de::Error| at_line(text, &why))?;
         let agents = match file.remove("agents") {
             Some(Value::Table(agents)) => agents,
             Some(_) => return Err("agents must be a table of profiles".to_owned()),
@@ -82,6 +97,12 @@ impl AgentProfiles {
     }
 }
 
+/// What is wrong with a file that is no TOML. The error's own text quotes the line, and a secret may stand there.
+fn at_line(text: &str, why: &toml::de::Error) -> String {
+    let line = why.span().map_or(1, |span| text.bytes().take(span.start).filter(|byte| *byte == b'\n').count() + 1);
+    format!("line {line} is no TOML: {}", why.message())
+}
+
 fn name_fits(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
@@ -93,10 +114,11 @@ fn profile(value: Value) -> Result<AgentProfile, String> {
     match runtime {
         RuntimeKind::Mailbox | RuntimeKind::Demo => {
             let _: Plain = value.try_into().map_err(|why: toml::de::Error| why.message().to_owned())?;
-            Ok(AgentProfile { runtime })
+            Ok(AgentProfile { runtime, push: None })
         }
-        RuntimeKind::Push | RuntimeKind::Acp | RuntimeKind::Model => {
-            Err(format!("this version does not serve the runtime {kind} yet; it serves mailbox and demo"))
+        RuntimeKind::Push => Ok(AgentProfile { runtime, push: Some(PushProfile::parse(value)?) }),
+        RuntimeKind::Acp | RuntimeKind::Model => {
+            Err(format!("this version does not serve the runtime {kind} yet; it serves mailbox, demo and push"))
         }
     }
 }
@@ -110,7 +132,7 @@ mod tests {
         let profiles = AgentProfiles::default();
         assert_eq!(profiles.names().collect::<Vec<_>>(), ["demo", "mailbox"]);
         assert_eq!(profiles.get("mailbox").map(|profile| profile.runtime), Some(RuntimeKind::Mailbox));
-        assert_eq!(profiles.get("other"), None);
+        assert!(profiles.get("other").is_none());
     }
 
     #[test]
@@ -120,11 +142,22 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_of_push_says_where_its_runner_is() {
+        let file = "[agents.m]\nruntime = \"mailbox\"\n[agents.p]\nruntime = \"push\"\nurl = \"https://a.example/\"\n\
+                    secret_env = \"P\"";
+        let profiles = AgentProfiles::parse(file).expect("the file is good");
+        let found: Vec<_> = profiles.push().map(|(name, profile)| (name, profile.url.as_str())).collect();
+        assert_eq!(found, [("p", "https://a.example/")]);
+        assert!(profiles.get("m").is_some_and(|profile| profile.push.is_none()));
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         for (file, words) in [
             ("[agents.a]\nruntime = \"mailbox\"\nurl = \"x\"", ["agents.a", "url"]),
-            ("[agents.a]\nruntime = \"push\"\nurl = \"https://x\"", ["agents.a", "does not serve the runtime push"]),
-            ("[agents.a]\nruntime = \"model\"", ["agents.a", "serves mailbox and demo"]),
+            ("[agents.a]\nruntime = \"push\"\nurl = \"https://x\"", ["agents.a", "secret"]),
+            ("[agents.a]\nruntime = \"push\"\nurl = \"https://x\"\nhost = \"x\"", ["agents.a", "host"]),
+            ("[agents.a]\nruntime = \"model\"", ["agents.a", "serves mailbox, demo and push"]),
             ("[agents.a]\nruntime = \"cloud\"", ["agents.a", "cloud"]),
             ("[agents.a]", ["agents.a", "runtime"]),
             ("[agents]\na = 1", ["agents.a", "runtime"]),
@@ -133,9 +166,11 @@ mod tests {
             ("", ["no [agents.<name>]", "table"]),
             ("agents = 3", ["agents", "table"]),
             ("[agents.a", ["line 1", "table"]),
+            ("[agents.a]\nsecret = \"whsec_hunter2", ["line 2", "string"]),
         ] {
             let why = AgentProfiles::parse(file).expect_err(file);
             assert!(words.iter().all(|word| why.contains(word)), "{file:?}: {why}");
+            assert!(!why.contains("hunter2"), "{why} repeats a secret");
         }
     }
 

@@ -5,7 +5,7 @@ mod clients;
 mod service;
 mod times;
 
-pub use agents::{AgentProfile, AgentProfiles};
+pub use agents::{AgentProfile, AgentProfiles, PushProfile};
 pub use clients::ClientLimits;
 pub use service::{LogFormat, ServiceArgs, without_credentials};
 pub use times::Times;

@@ -59,6 +59,10 @@ pub struct ServiceArgs {
     #[arg(long, env = "ASKBACK_AGENTS")]
     pub agents: Option<PathBuf>,
 
+    /// How often a prompt that its runner refused is tried again; then its message is held until a person releases it.
+    #[arg(long, env = "ASKBACK_DISPATCH_RETRIES", default_value_t = 3)]
+    pub dispatch_retries: u32,
+
     /// MCP clients that end a tool call after a fixed time, as `name=seconds,…`: their calls return before it.
     #[arg(
         long,

@@ -67,6 +67,8 @@ times! {
     lease, "ASKBACK_LEASE_MS", "lease-ms", 3_000;
     /// How long an instance trusts a renewal by its own clock.
     trust, "ASKBACK_TRUST_MS", "trust-ms", 2_000;
+    /// How long a prompt that was refused waits before it is tried again; doubles with each try.
+    dispatch_backoff, "ASKBACK_DISPATCH_BACKOFF_MS", "dispatch-backoff-ms", 1_000;
     /// How often due, overdue and lapsed work is looked for.
     reconcile, "ASKBACK_RECONCILE_MS", "reconcile-ms", 1_000;
 }
