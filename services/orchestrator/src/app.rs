@@ -1,11 +1,13 @@
 //! The orchestrator put together: what its parts share, how it starts and how it ends.
 
+use crate::dispatch::{CALLS_END, Calls};
 use crate::executions::Executions;
 use crate::forward::Forwarder;
 use crate::mcp::{self, Mcp};
 use crate::notifier::DeliveryNotifier;
 use crate::ownership::OwnedSessions;
 use crate::resolver::Resolver;
+use crate::runtimes::push::{Pace, Push};
 use crate::runtimes::{DemoSink, Runtimes};
 use crate::term::{Registration, Tenure};
 use crate::waiters::{LostWaiter, Waiters};
@@ -17,7 +19,7 @@ use axum::Router;
 use domain::ids::{ClaimId, SessionId};
 use events::Hints;
 use kit::auth::InternalToken;
-use kit::config::{ClientLimits, Times};
+use kit::config::{AgentProfiles, ClientLimits, Times};
 use kit::metrics::Metrics;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -55,6 +57,10 @@ pub struct Deps {
     pub tasks: TaskTracker,
     /// Where the built-in demo agent writes what it receives.
     pub demo_sink: DemoSink,
+    /// The agents that sessions are created for: where their runners are.
+    pub profiles: AgentProfiles,
+    /// How often a prompt that was refused is tried again before its message is held.
+    pub dispatch_retries: u32,
 }
 
 /// One instance: owner of sessions, holder of waiters, watchdogs and runtimes.
@@ -78,6 +84,11 @@ pub struct Orchestrator {
     pub(crate) unsettled: Mutex<BTreeSet<SessionId>>,
     /// Claims that this instance acts on by itself at this moment.
     pub(crate) acting: Mutex<BTreeSet<ClaimId>>,
+    /// Calls that have left the house.
+    pub(crate) calls: Arc<Calls>,
+    pub(crate) dispatch_retries: u32,
+    /// Why the instance cannot be started: rows from which nothing can be concluded.
+    pub(crate) malformed: watch::Sender<Option<String>>,
     pub(crate) tasks: TaskTracker,
     /// Cancelled when the instance begins to end: held requests end, no new work is begun.
     pub(crate) ending: CancellationToken,
@@ -102,7 +113,21 @@ impl Orchestrator {
     /// # Errors
     /// The database does not take the registration, or the HTTP client of forwarded calls cannot be made.
     pub async fn start(deps: Deps) -> anyhow::Result<Arc<Self>> {
-        let Deps { store, hints, times, client_limits, metrics, internal_token, name, url, tasks, demo_sink } = deps;
+        let Deps {
+            store,
+            hints,
+            times,
+            client_limits,
+            metrics,
+            internal_token,
+            name,
+            url,
+            tasks,
+            demo_sink,
+            profiles,
+            dispatch_retries,
+        } = deps;
+        let push = Push::new(&profiles, Pace::default())?;
         let forwarder = Forwarder::new(&url).context("the HTTP client of forwarded calls")?;
         let mcp = Mcp::new(&url, client_limits);
         let registration = Registration::new(store.instance_connection(), name, url, times.lease, times.trust);
@@ -113,7 +138,10 @@ impl Orchestrator {
         let notifier: Arc<dyn DeliveryNotifier> = watchdog.clone();
         let app = Arc::new(Self {
             resolver: Resolver::new(waiters.clone(), notifier),
-            runtimes: Runtimes::new(demo_sink),
+            runtimes: Runtimes::new(demo_sink, push),
+            calls: Arc::default(),
+            dispatch_retries,
+            malformed: watch::Sender::new(None),
             tenure: Tenure::new(first),
             watched: Watched::default(),
             executions: Executions::default(),
@@ -156,6 +184,10 @@ impl Orchestrator {
         self.tasks.spawn(async move {
             takeover::take_over_predecessor(&app).await;
             settle::reconcile_at_start(&app).await;
+            // An instance that found rows it cannot settle does not serve: an operator has to look at them.
+            if app.malformed.borrow().is_some() {
+                return;
+            }
             app.ready.send_replace(true);
             tracing::info!("reconciled");
             tokio::join!(work::attend(app.clone()), settle::attend(app.clone()), takeover::attend(app.clone()));
@@ -185,6 +217,19 @@ impl Orchestrator {
         self.ready.subscribe()
     }
 
+    /// Completes when reconciliation at the start found rows from which nothing can be concluded, and names them. The
+    /// others were reconciled; the process is to end.
+    pub async fn cannot_start(&self) -> String {
+        let mut malformed = self.malformed.subscribe();
+        loop {
+            if let Some(why) = malformed.borrow_and_update().clone() {
+                return why;
+            }
+            // The sender lives as long as `self`, so waiting cannot fail.
+            let _ = malformed.changed().await;
+        }
+    }
+
     /// Looks at a session at once, as after a wake-up call: for services that live in the same process.
     pub fn wake_soon(self: &Arc<Self>, session: SessionId) {
         let app = self.clone();
@@ -199,6 +244,7 @@ impl Orchestrator {
         while self.metrics.waiters.get() > 0 && Instant::now() < patience {
             sleep(Duration::from_millis(20)).await;
         }
+        self.calls.ended(Instant::now() + CALLS_END).await;
         self.lease_end.cancel();
         let _ = self.released.subscribe().wait_for(|released| *released).await;
     }

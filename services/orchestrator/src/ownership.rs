@@ -1,6 +1,7 @@
 //! Owning sessions (design 5.8): every request of an agent is answered by the owner of its session.
 
 use crate::app::Orchestrator;
+use crate::settle;
 use crate::term::Term;
 use crate::transact::{With, may_repeat, problem};
 use domain::ids::{Epoch, SessionId};
@@ -145,6 +146,12 @@ impl Orchestrator {
         if accepted.reply.from_other {
             self.metrics.takeovers.inc();
             self.resolver.announce_open(&accepted.after);
+        }
+        if let Some((turn, outcome)) = accepted.reply.settled {
+            settle::tell_of(self, session, turn, outcome);
+        }
+        if let Some(why) = &accepted.reply.malformed {
+            tracing::error!(%session, %why, "an unpublished turn blocks its session until an operator sets it aside");
         }
         self.follow(&accepted.after);
         if let Some(runtime) = self.runtimes.of(accepted.after.session.runtime) {

@@ -26,8 +26,7 @@ pub const SERVICE: &str = "orchestrator";
 /// taken.
 pub async fn run(args: ServiceArgs, shutdown: Shutdown) -> anyhow::Result<()> {
     args.validate()?;
-    // Each instance checks the profiles, though none of the runtimes it serves has settings: a slip is found at once.
-    args.agent_profiles()?;
+    let profiles = args.agent_profiles()?;
     let options = StoreOptions { application_name: format!("askback-{SERVICE}"), ..StoreOptions::default() };
     let store = Store::connect(args.database_url.expose_secret(), options).await.context("ASKBACK_DATABASE_URL")?;
     let hints = Hints::connect(args.nats_url.expose_secret()).await?;
@@ -54,6 +53,8 @@ pub async fn run(args: ServiceArgs, shutdown: Shutdown) -> anyhow::Result<()> {
         url: args.advertised_url(address),
         tasks: shutdown.tasks().clone(),
         demo_sink: DemoSink::stdout(),
+        profiles,
+        dispatch_retries: args.dispatch_retries,
     };
     let orchestrator = Orchestrator::start(deps).await?;
     start_event_pump(pump, shutdown.tasks(), &shutdown.closing());
@@ -74,6 +75,10 @@ pub async fn run(args: ServiceArgs, shutdown: Shutdown) -> anyhow::Result<()> {
     tokio::pin!(serving);
     tokio::select! {
         ended = &mut serving => return ended.context("the listener failed"),
+        why = orchestrator.cannot_start() => anyhow::bail!(
+            "rows from which nothing can be concluded: {why}. The others were settled. `askback doctor quarantine TURN` sets \
+             one aside"
+        ),
         _ = shutdown.complete(orchestrator.hand_over()) => {}
     }
     match tokio::time::timeout(kit::shutdown::HAND_OVER, serving).await {

@@ -5,14 +5,20 @@
 
 use crate::app::Orchestrator;
 use crate::transact::{With, pause};
-use domain::session::decide::{Restore, RestoreReply, Resume, ResumeReply};
+use domain::ids::{SessionId, TurnId};
+use domain::session::decide::{Handed, Recover, Restore, RestoreReply, Resume, ResumeReply};
 use kit::metrics::OutcomeLabel;
 use std::sync::Arc;
-use store::{OpenIntent, StoreError, TransactError};
+use std::time::Duration;
+use store::{OpenIntent, Scope, StoreError, TransactError};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 /// Intents settled in one round.
 const BATCH: u32 = 256;
+/// How long after its deadline an unpublished turn is left to an owner that lives.
+const ALLOWANCE: Duration = Duration::from_secs(5);
+/// Most rows named when a start is given up.
+const NAMED: usize = 20;
 
 /// What a round came to. Claims that cannot be settled at all are in neither number: they are no reason to go on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,7 +40,14 @@ pub(crate) async fn reconcile_at_start(app: &Arc<Orchestrator>) {
     let mut attempt = 0;
     while !app.ending.is_cancelled() {
         match round(app).await {
-            Ok(Round { settled: 0, failed: 0 }) => return,
+            Ok(Round { settled: 0, failed: 0 }) => match malformed(app).await {
+                Ok(found) if found.is_empty() => return,
+                Ok(found) => {
+                    app.malformed.send_replace(Some(found.join("; ")));
+                    return;
+                }
+                Err(why) => tracing::warn!(%why, "what was left unpublished is not looked through yet"),
+            },
             Ok(Round { failed: 0, .. }) => {
                 // More than one round takes may have been left.
                 attempt = 0;
@@ -76,10 +89,71 @@ async fn round(app: &Arc<Orchestrator>) -> Result<Round, StoreError> {
             Outcome::Refused => {}
         }
     }
+    for session in app.store.overdue_reservations(term.epoch, ALLOWANCE, BATCH).await? {
+        match recover(app, session).await {
+            Outcome::Settled => round.settled += 1,
+            Outcome::Failed => round.failed += 1,
+            Outcome::Refused => {}
+        }
+    }
     for intent in app.store.abandoned_intents(term.epoch, BATCH).await? {
         see_through(app, intent).await;
     }
     Ok(round)
+}
+
+/// Unpublished turns that do not say what they carry, of sessions that are nobody else's work. All others were settled
+/// when their sessions were taken over, or are within their time.
+async fn malformed(app: &Arc<Orchestrator>) -> Result<Vec<String>, StoreError> {
+    let (epoch, mut after, mut found) = (app.tenure.present().epoch, None, Vec::new());
+    loop {
+        let sessions = app.store.unpublished_turns(epoch, after, BATCH).await?;
+        let Some(last) = sessions.last() else { return Ok(found) };
+        after = Some(*last);
+        for view in app.store.views(&Scope::All, &sessions, &[]).await? {
+            let Some(turn) = view.reservation() else { continue };
+            if let Err(what) = view.identity(turn) {
+                tracing::error!(session = %view.session.id, turn = %turn.id, what, "nothing can be concluded from a turn");
+                if found.len() < NAMED {
+                    found.push(format!("turn {} of session {}: {what}", turn.id, view.session.id));
+                }
+            }
+        }
+    }
+}
+
+/// Settles an unpublished turn that is past its deadline.
+async fn recover(app: &Arc<Orchestrator>, session: SessionId) -> Outcome {
+    let command = Recover { allowance: Duration::ZERO, grace: app.times.grace };
+    let deadline = Instant::now() + app.times.restore;
+    match app.perform(session, command, With::nothing(), deadline).await {
+        Ok(accepted) => {
+            if let Some((turn, outcome)) = accepted.reply {
+                tell_of(app, session, turn, outcome);
+            }
+            Outcome::Settled
+        }
+        Err(TransactError::Rejected(why)) => {
+            tracing::error!(%session, %why, "an unpublished turn cannot be settled");
+            Outcome::Refused
+        }
+        Err(why) => {
+            tracing::warn!(%session, %why, "an unpublished turn is not settled yet");
+            Outcome::Failed
+        }
+    }
+}
+
+/// Says what became of an unpublished turn that was left behind.
+pub(crate) fn tell_of(app: &Orchestrator, session: SessionId, turn: TurnId, outcome: Handed) {
+    let word = match outcome {
+        Handed::Published => "published",
+        Handed::RolledBack | Handed::Gone => "rolled_back",
+        Handed::Ambiguous => "ambiguous",
+        Handed::Closed => "closed",
+    };
+    tracing::warn!(%session, %turn, outcome = word, "a turn that was left unpublished was settled");
+    app.metrics.reconciled.get_or_create(&OutcomeLabel::of(word)).inc();
 }
 
 /// Sees the hand-off of a claim through whose claimant is gone: delivers it if an agent waits or may come back, has a

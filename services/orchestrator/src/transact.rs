@@ -176,6 +176,7 @@ impl Orchestrator {
     pub(crate) fn take_note(self: &Arc<Self>, view: &View) {
         let session = view.session.id;
         self.executions.read_clock(view.now);
+        self.runtimes.pushed().look(self, view);
         if view.open_turn().is_none() {
             self.executions.forget(session);
         }

@@ -5,6 +5,7 @@
 use crate::app::Orchestrator;
 use crate::ownership::Owning;
 use crate::resolver::{Told, no_response};
+use crate::settle;
 use crate::term::Term;
 use crate::transact::With;
 use domain::ids::{PendingId, SessionId};
@@ -131,15 +132,22 @@ impl Orchestrator {
     fn do_what_was_decided(self: &Arc<Self>, term: &Term, view: &View, decided: TickReply) {
         let session = view.session.id;
         let runtime = self.runtimes.of(view.session.runtime);
-        let TickReply { released, paused, published, outgoing: _, settled: _ } = decided;
+        let TickReply { released, paused, published, outgoing, settled } = decided;
         if let (Some(turn), Some(runtime)) = (paused, runtime) {
             tracing::info!(%session, %turn, "the turn was paused: its question stays open");
-            runtime.cancel(self, session, turn);
+            runtime.cancel(self, view, turn);
+        }
+        if let Some((turn, outcome)) = settled {
+            settle::tell_of(self, session, turn, outcome);
         }
         for pending in released {
             if self.resolver.release(term, view, pending, None, Some(no_response(view, pending))) == Told::Frozen {
                 self.unsettled.lock().insert(session);
             }
+        }
+        if let Some(outgoing) = outgoing {
+            crash_point!(CrashPoint::AfterAttemptCommit);
+            self.hand_soon(term, view, outgoing);
         }
         if let Some(turn) = published {
             crash_point!(CrashPoint::AfterPublishCommit);

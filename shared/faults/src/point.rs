@@ -114,6 +114,47 @@ crash_points! {
         after: "The runtime is woken and the caller gets its reply.",
         recovery: "The agent's next fetch, or the poll for due work, finds the turn.",
     }
+    BeforeResumeCall {
+        before: "The open intent; nobody waits for it and the owner has been looked up.",
+        after: "The owner is called to hand the response to the agent's runner.",
+        recovery: "Nothing was reserved and nothing sent: reconciliation restores the intent.",
+    }
+    BeforeAttemptCommit {
+        before: "The open intent or the waiting message, and nothing of the turn that would carry it.",
+        after: "The turn is attempted: reserved and marked in one step.",
+        recovery: "Nothing was sent: the intent is restored, the message goes when somebody next looks for due work.",
+    }
+    AfterAttemptCommit {
+        before: "The attempted turn; its prompt has not left the house, which nobody can know.",
+        after: "The runner is called.",
+        recovery: "Takeover, or whoever finds the turn past its deadline, makes it ambiguous: it is never sent again by \
+                   itself.",
+    }
+    AfterAccepted {
+        before: "The attempted turn; the runner has accepted its prompt.",
+        after: "The turn is published, its intent confirmed, its message taken.",
+        recovery: "The runner's first frame of its generation publishes it; until then it is ambiguous.",
+    }
+    AfterRefused {
+        before: "The attempted turn; the runner has certainly not accepted its prompt.",
+        after: "The turn is rolled back and exactly its rows wait again.",
+        recovery: "The refusal died with the process: the turn becomes ambiguous, and an operator settles it.",
+    }
+    AfterRollBackCommit {
+        before: "No trace of the turn; the intent is restored, or the message back in its place.",
+        after: "The person is told `resume_not_accepted`.",
+        recovery: "Nothing to do; the bundle can be answered again, the message is tried again.",
+    }
+    AfterDoubtCommit {
+        before: "The ambiguous turn and its event; its claim has its end.",
+        after: "The person is told `dispatch_ambiguous`.",
+        recovery: "The same request with the same key is answered from the rows.",
+    }
+    AfterHandOverCommit {
+        before: "The published turn, its message and the confirmed intent.",
+        after: "The caller gets its reply.",
+        recovery: "The same request with the same key is answered from the rows.",
+    }
     AfterTakeoverSession {
         before: "This session's takeover; the lapsed owner's other sessions still carry its epoch.",
         after: "The remaining sessions are taken over one by one.",

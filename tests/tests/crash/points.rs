@@ -23,6 +23,8 @@ enum Path {
     GivingUp,
     /// An orchestrator that takes over what its predecessor owned.
     Takeover,
+    /// An orchestrator that hands a prompt to a runner which does this with it.
+    Handing,
 }
 
 const fn path(point: CrashPoint) -> Path {
@@ -42,6 +44,14 @@ const fn path(point: CrashPoint) -> Path {
         | CrashPoint::BeforeAnswerReply => Path::RespondApi,
         CrashPoint::BeforeRestoreCommit | CrashPoint::AfterRestoreCommit => Path::GivingUp,
         CrashPoint::AfterTakeoverSession => Path::Takeover,
+        CrashPoint::BeforeResumeCall
+        | CrashPoint::BeforeAttemptCommit
+        | CrashPoint::AfterAttemptCommit
+        | CrashPoint::AfterAccepted
+        | CrashPoint::AfterRefused
+        | CrashPoint::AfterRollBackCommit
+        | CrashPoint::AfterDoubtCommit
+        | CrashPoint::AfterHandOverCommit => Path::Handing,
     }
 }
 
@@ -52,6 +62,7 @@ async fn survive(point: CrashPoint, nth: u64) -> Result<()> {
         Path::RespondApi => die_taking_answers(arm).await?,
         Path::GivingUp => die_giving_up(arm).await?,
         Path::Takeover => die_taking_over(arm).await?,
+        Path::Handing => die_serving_agents(arm).await?,
     };
     let passes = cluster.passes()?.iter().filter(|pass| **pass == point.to_string()).count();
     ensure!(u64::try_from(passes)? >= nth, "{point} was passed {passes} times only");

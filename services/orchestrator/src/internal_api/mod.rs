@@ -2,6 +2,7 @@
 
 mod cancel;
 mod deliver;
+mod resume;
 mod wake;
 
 use crate::app::Orchestrator;
@@ -22,6 +23,7 @@ pub(crate) fn router(app: &App, token: InternalToken) -> Router {
     Router::new()
         .route("/internal/v1/deliver", post(deliver::deliver))
         .route("/internal/v1/cancel", post(cancel::cancel))
+        .route("/internal/v1/resume", post(resume::resume))
         .route("/internal/v1/wake", post(wake::wake))
         .route_layer(from_fn_with_state(token, internal_only))
         .with_state(app.clone())
@@ -30,7 +32,7 @@ pub(crate) fn router(app: &App, token: InternalToken) -> Router {
 /// What the API's description says of these calls.
 #[cfg(feature = "openapi")]
 pub(crate) fn docs() -> Vec<wire::openapi::Endpoint> {
-    vec![deliver::doc(), cancel::doc(), wake::doc()]
+    vec![deliver::doc(), cancel::doc(), resume::doc(), wake::doc()]
 }
 
 /// What a task came to that must not end with the connection of its caller: between the commit and the release nobody

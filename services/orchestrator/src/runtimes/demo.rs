@@ -84,8 +84,8 @@ impl Runtime for Demo {
     }
 
     /// Its wait ends with the turn, which is all there is to cancel.
-    fn cancel(&self, app: &Arc<Orchestrator>, session: SessionId, _turn: TurnId) {
-        app.watched.looked_at(session, 0);
+    fn cancel(&self, app: &Arc<Orchestrator>, view: &View, _turn: TurnId) {
+        app.watched.looked_at(view.session.id, 0);
     }
 }
 

@@ -10,7 +10,7 @@ use domain::session::decide::{Begin, Claim, ClaimReply, NewSession, Opening};
 use domain::session::rows::Turn;
 use domain::session::{Command, Needs, View};
 use kit::auth::{InternalToken, TokenKind, mint};
-use kit::config::{ClientLimits, Times};
+use kit::config::{AgentProfiles, ClientLimits, Times};
 use kit::health::{Health, Version};
 use kit::idgen::IdGen;
 use kit::metrics::Metrics;
@@ -79,6 +79,7 @@ pub(crate) struct World {
     pub(crate) task: TaskId,
     pub(crate) times: Times,
     pub(crate) client_limits: ClientLimits,
+    pub(crate) profiles: AgentProfiles,
     token: InternalToken,
     /// Dropped last: it takes the database with it.
     pub(crate) database: TestDb,
@@ -98,7 +99,8 @@ impl World {
         let write = TaskWrite { ids: IdGen.ids(), traceparent: None, key: None };
         let task = store.create_task(NewTask { workspace, title: "Deploy", description: "" }, write).await?.id;
         let client_limits = ClientLimits::default();
-        Ok(Self { store, workspace, task, times, client_limits, token: InternalToken::random(), database })
+        let profiles = AgentProfiles::default();
+        Ok(Self { store, workspace, task, times, client_limits, profiles, token: InternalToken::random(), database })
     }
 
     /// Starts an instance under a name and waits until it is ready.
@@ -121,6 +123,8 @@ impl World {
                 // A test that has ended does not listen any more.
                 let _ = lines.send(line.to_owned());
             }),
+            profiles: self.profiles.clone(),
+            dispatch_retries: 1,
         };
         let orchestrator = Orchestrator::start(deps).await?;
         let health = Health::builder(Version::of_build(1)).build(shutdown.clone());

@@ -111,6 +111,7 @@ impl<'a> HandOff<'a> {
                 target = self.app.orchestrators.any().await.ok().flatten();
             }
             if let Some(owner) = target.take() {
+                crash_point!(CrashPoint::BeforeResumeCall);
                 let body = Resume { claim_id: self.claim, session_id: self.session };
                 match owner.client.resume(&body).await {
                     Ok(ResumeReply::Settled) => return Handed::Over(Verdict::Confirmed),

@@ -53,6 +53,10 @@ pub(crate) struct DevArgs {
         default_value = "codex-acp=120,codex=300,goose=300,gemini=600,qwen=600"
     )]
     client_limits: ClientLimits,
+
+    /// How often a prompt that its runner refused is tried again; then its message is held until a person releases it.
+    #[arg(long, env = "ASKBACK_DISPATCH_RETRIES", default_value_t = 3)]
+    dispatch_retries: u32,
     /// The times of the protocols.
     #[command(flatten)]
     times: Times,
@@ -122,6 +126,7 @@ async fn serve(
         url: url.clone(),
         times: args.times,
         client_limits: args.client_limits.clone(),
+        dispatch_retries: args.dispatch_retries,
         profiles,
         demo_sink,
     };

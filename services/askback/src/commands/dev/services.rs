@@ -35,6 +35,7 @@ pub(super) struct Settings {
     pub(super) times: Times,
     pub(super) client_limits: ClientLimits,
     pub(super) profiles: AgentProfiles,
+    pub(super) dispatch_retries: u32,
     /// Where the demo agent writes what it receives.
     pub(super) demo_sink: DemoSink,
 }
@@ -69,6 +70,8 @@ impl Services {
             url: settings.url.clone(),
             tasks: shutdown.tasks().clone(),
             demo_sink: settings.demo_sink.clone(),
+            profiles: settings.profiles.clone(),
+            dispatch_retries: settings.dispatch_retries,
         })
         .await
         .map_err(|why| Failure::own("start", format!("{why:#}")))?;
@@ -99,6 +102,11 @@ impl Services {
     pub(super) async fn ready(&self) -> bool {
         tokio::select! {
             () = self.orchestrator.ready() => self.health.set(Check::Reconciled, true),
+            why = self.orchestrator.cannot_start() => {
+                tracing::error!("rows from which nothing can be concluded: {why}");
+                self.shutdown.request();
+                return false;
+            }
             () = self.shutdown.requested().cancelled_owned() => return false,
         }
         // Without it the services are ready all the same.
