@@ -36,14 +36,14 @@ create index turns_ambiguous on turns (attempted_at, id) where status = 'ambiguo
 create function load_session_5(
     wanted uuid, workspaces uuid[], named uuid[], claim uuid, message uuid, turn uuid, turn_generation bigint,
     execution uuid, request text, questions text, keys text[],
-    key_principal text, key_method text, key_path text, key_name text,
+    key_principal text, key_method text, key_path text, key_name text, queued uuid,
     out rows json, out seen_at timestamptz, out lineage_epoch bigint, out owner_fenced boolean, out key_held boolean
 ) language plpgsql stable as
 $$
 -- What decisions see of a session that is neither deleted nor outside of the workspaces (null: all of them); no row
 -- otherwise, but nulls. The function is stable, so all its parts see the moment of the statement that calls it.
 -- Beyond what every decision sees (see `domain::session::rows::Rows`):
---   named bundles; a claim, a message, a turn with its bundle; the turn of a generation; an execution; the bundle of a
+--   named bundles; a claim, a message, a turn with its bundle; a message of the queue; the turn of a generation; an execution; the bundle of a
 --   request id; bundles of the open turn with the same questions; messages of the open turn under some keys.
 -- Of a turn that is not published also what it carries: its bundle with the claim on it, its prompt, its message of the
 -- queue.
@@ -165,7 +165,7 @@ begin
         (select * from queued_messages where session_id = wanted and status in ('queued', 'held', 'dispatching')
          order by rank, created_at, id limit 200)
         union
-        select * from queued_messages where id = dispatched and session_id = wanted
+        select * from queued_messages where id in (dispatched, queued) and session_id = wanted
     ) q;
     if newest is not null or execution is not null then
         select json_agg(e) into execution_rows
@@ -185,7 +185,7 @@ create function lock_and_load_session_5(
     with_task boolean,
     wanted uuid, workspaces uuid[], named uuid[], claim uuid, message uuid, turn uuid, turn_generation bigint,
     execution uuid, request text, questions text, keys text[],
-    key_principal text, key_method text, key_path text, key_name text,
+    key_principal text, key_method text, key_path text, key_name text, queued uuid,
     out rows json, out seen_at timestamptz, out lineage_epoch bigint, out owner_fenced boolean, out key_held boolean
 ) language plpgsql as
 $$
@@ -204,7 +204,7 @@ begin
     select l.rows, l.seen_at, l.lineage_epoch, l.owner_fenced, l.key_held
     into rows, seen_at, lineage_epoch, owner_fenced, key_held
     from load_session_5(wanted, workspaces, named, claim, message, turn, turn_generation, execution, request, questions,
-                      keys, key_principal, key_method, key_path, key_name) l;
+                      keys, key_principal, key_method, key_path, key_name, queued) l;
 end
 $$;
 comment on function lock_and_load_session_5 is 'Waits for the lock of a session, and shows what a decision sees of it.';

@@ -83,6 +83,7 @@ pub(crate) async fn load_for_decision(
         key.map(|key| key.method.as_str()),
         key.map(|key| key.path.as_str()),
         key.map(|key| key.key.as_str()),
+        needs.queued_id.map(|id| id.0),
     )
     .fetch_optional(connection)
     .await?;
@@ -115,6 +116,7 @@ async fn load_session(
         key.map(|key| key.method.as_str()),
         key.map(|key| key.path.as_str()),
         key.map(|key| key.key.as_str()),
+        needs.queued_id.map(|id| id.0),
     )
     .fetch_optional(connection)
     .await?;

@@ -1,5 +1,9 @@
 //! Commands of people (respond-api): `/api/v1`, POST, PUT, PATCH and DELETE.
 
+mod queue;
+
+pub use queue::{PatchQueued, SendMessage, SendMode, SentMessage};
+
 use crate::Secret;
 use domain::ids::{PendingId, SessionId, TokenId, WorkflowId, WorkspaceId};
 use domain::object::{BundleState, EndState, Role, Session, TaskState};

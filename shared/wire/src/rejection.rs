@@ -2,6 +2,7 @@
 //! reads the same wherever it was met.
 
 use crate::problem::{Code, Problem};
+use domain::session::decide::QUEUE_CAPACITY;
 use domain::session::{Inactive, Rejection};
 use serde_json::{Value, json};
 
@@ -52,6 +53,12 @@ impl From<Rejection> for Problem {
                 Code::RateLimited,
                 "too many questions of this turn are open; ask again when people have answered some",
             ),
+            Rejection::QueueFull => {
+                Self::new(Code::QueueFull, format!("{QUEUE_CAPACITY} messages wait already; withdraw some, or wait"))
+            }
+            Rejection::AlreadyTaken => {
+                Self::new(Code::AlreadyTaken, "a turn has taken the message, or is about to, or it was withdrawn")
+            }
             Rejection::NotAmbiguous => {
                 Self::new(Code::NotAmbiguous, "it is known what became of this turn's prompt; nothing is to be settled")
             }

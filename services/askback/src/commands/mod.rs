@@ -10,6 +10,7 @@ pub(crate) mod events;
 pub(crate) mod inbox;
 pub(crate) mod migrate;
 pub(crate) mod page;
+mod queue;
 pub(crate) mod session;
 pub(crate) mod task;
 pub(crate) mod token;

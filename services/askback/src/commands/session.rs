@@ -1,8 +1,9 @@
-//! `askback session create|list|show|turns|messages|tail|end`.
+//! `askback session create|list|show|turns|messages|send|queue|tail|end`.
 
 use super::events::{self, TailArgs};
 use super::fresh_key;
 use super::page::{PageArgs, note_more};
+use super::queue::{self, QueueCommand};
 use crate::failure::Failure;
 use crate::output::{Output, or_dash};
 use clap::{Subcommand, ValueEnum};
@@ -61,6 +62,16 @@ pub(crate) enum SessionCommand {
         #[command(flatten)]
         page: PageArgs,
     },
+    /// Send a message to the agent; it waits until the agent is free.
+    Send {
+        /// The session.
+        id: SessionId,
+        /// What the agent is told.
+        text: String,
+    },
+    /// Look at the messages that wait, and change them.
+    #[command(subcommand)]
+    Queue(QueueCommand),
     /// Print a session's events as they come, until stopped; with `-o json` one CloudEvent a line.
     Tail {
         /// The session.
@@ -121,6 +132,8 @@ pub(crate) async fn run(client: &Client, command: SessionCommand, out: &mut Outp
             out.show(&list, |out, list| list.messages.iter().try_for_each(|message| write_message(out, message)))?;
             note_more(out, list.next_cursor.as_deref());
         }
+        SessionCommand::Send { id, text } => queue::send(client, id, text, out).await?,
+        SessionCommand::Queue(command) => queue::run(client, command, out).await?,
         SessionCommand::Tail { id, after } => events::tail(client, TailArgs::of_session(id, after), out).await?,
         SessionCommand::End { id, state } => {
             let client = client.with_idempotency_key(fresh_key());

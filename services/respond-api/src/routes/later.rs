@@ -3,16 +3,13 @@
 
 use crate::app::App;
 use axum::Router;
-use axum::routing::{MethodRouter, delete, patch, post};
+use axum::routing::{MethodRouter, post};
 use wire::{Code, Problem};
 
 pub(super) fn routes() -> Router<App> {
-    let paths: [(&str, MethodRouter<App>); 9] = [
+    let paths: [(&str, MethodRouter<App>); 6] = [
         ("/api/v1/tasks/{id}/move", post(not_yet)),
         ("/api/v1/workflows", post(not_yet)),
-        ("/api/v1/task-sessions/{id}/messages", post(not_yet)),
-        ("/api/v1/task-sessions/{id}/queue/{queued_id}", patch(not_yet).merge(delete(not_yet))),
-        ("/api/v1/task-sessions/{id}/queue/release", post(not_yet)),
         ("/api/v1/task-sessions/{id}/stop", post(not_yet)),
         ("/api/v1/task-sessions/{id}/import", post(not_yet)),
         ("/api/v1/permissions/{call_id}/respond", post(not_yet)),
@@ -34,10 +31,6 @@ pub(super) fn docs() -> Vec<wire::openapi::Endpoint> {
     vec![
         later("move_task", Method::POST, "/api/v1/tasks/{id}/move"),
         later("create_workflow", Method::POST, "/api/v1/workflows"),
-        later("send_message", Method::POST, "/api/v1/task-sessions/{id}/messages"),
-        later("patch_queued_message", Method::PATCH, "/api/v1/task-sessions/{id}/queue/{queued_id}"),
-        later("withdraw_queued_message", Method::DELETE, "/api/v1/task-sessions/{id}/queue/{queued_id}"),
-        later("release_queue", Method::POST, "/api/v1/task-sessions/{id}/queue/release"),
         later("stop", Method::POST, "/api/v1/task-sessions/{id}/stop"),
         later("import", Method::POST, "/api/v1/task-sessions/{id}/import"),
         later("respond_permission", Method::POST, "/api/v1/permissions/{call_id}/respond"),

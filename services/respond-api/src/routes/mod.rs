@@ -13,11 +13,16 @@ mod delete_task;
 mod delete_token;
 mod end_session;
 mod later;
+mod patch_queued;
 mod patch_task;
 mod put_member;
+mod queue;
+mod release_queue;
 mod respond_clarification;
+mod send_message;
 mod sessions;
 mod tasks;
+mod withdraw_queued;
 mod workspaces;
 
 use crate::app::App;
@@ -38,6 +43,12 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/task-sessions/{id}", delete(delete_session::handle))
         .route("/api/v1/task-sessions/{id}/agent-tokens", post(create_agent_token::handle))
         .route("/api/v1/task-sessions/{id}/end", post(end_session::handle))
+        .route("/api/v1/task-sessions/{id}/messages", post(send_message::handle))
+        .route(
+            "/api/v1/task-sessions/{id}/queue/{queued_id}",
+            patch(patch_queued::handle).delete(withdraw_queued::handle),
+        )
+        .route("/api/v1/task-sessions/{id}/queue/release", post(release_queue::handle))
         .route("/api/v1/task-sessions/{id}/messages/{message_id}", delete(delete_message::handle))
         .route("/api/v1/clarification/{pending_id}/respond", post(respond_clarification::handle))
         .route("/api/v1/clarification/{pending_id}/cancel", post(cancel_clarification::handle))
@@ -63,6 +74,10 @@ pub fn docs() -> Vec<wire::openapi::Endpoint> {
         create_agent_token::doc(),
         end_session::doc(),
         delete_message::doc(),
+        send_message::doc(),
+        patch_queued::doc(),
+        withdraw_queued::doc(),
+        release_queue::doc(),
         respond_clarification::doc(),
         cancel_clarification::doc(),
     ];

@@ -90,10 +90,10 @@ impl Rows {
         waits.chain(ready).chain(idle_demo).chain(silence).chain(handed_over).min()
     }
 
-    /// Rank of a message put behind all of its kind.
+    /// Rank of a replacement put behind the others.
     #[must_use]
-    pub(super) fn next_rank(&self, author: QueuedAuthor) -> i64 {
-        self.waiting().iter().filter(|queued| queued.author_kind == author).map(|queued| queued.rank).max().unwrap_or(0)
-            + 1
+    pub(super) fn next_replacement_rank(&self) -> i64 {
+        let replacements = self.waiting().into_iter().filter(|row| row.author_kind == QueuedAuthor::Replacement);
+        replacements.map(|row| row.rank).max().unwrap_or(0) + 1
     }
 }

@@ -86,6 +86,12 @@ pub(super) enum QueueChange {
     Withdrawn,
     /// It does not go before a person releases it.
     Held,
+    /// A person released it.
+    Released,
+    /// Its text is another.
+    Edited,
+    /// Its place is another.
+    Moved,
 }
 
 /// Renders notices as events numbered from the session's last. Returns them with the new last number.

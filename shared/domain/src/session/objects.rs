@@ -207,11 +207,11 @@ impl Rows {
         }
     }
 
-    /// Messages that wait, in the order they will go: replacements, people, the rest.
+    /// Messages that wait, in the order they will go. Nothing goes before a replacement.
     #[must_use]
     pub fn waiting(&self) -> Vec<&Queued> {
         let mut waiting: Vec<_> = self.queue.values().filter(|queued| queued.waits()).collect();
-        waiting.sort_by_key(|queued| (class(queued.author_kind), queued.rank, queued.id));
+        waiting.sort_by_key(|queued| (queued.author_kind != QueuedAuthor::Replacement, queued.rank, queued.id));
         waiting
     }
 
@@ -221,15 +221,6 @@ impl Rows {
         let waiting = self.waiting();
         let in_doubt = self.reservation().is_some_and(|turn| turn.status == TurnStatus::Ambiguous);
         !waiting.is_empty() && (in_doubt || waiting.iter().all(|queued| queued.status == object::QueuedStatus::Held))
-    }
-}
-
-/// Nothing is placed before a replacement, and people go before back ends.
-const fn class(author: QueuedAuthor) -> u8 {
-    match author {
-        QueuedAuthor::Replacement => 0,
-        QueuedAuthor::Person => 1,
-        QueuedAuthor::System => 2,
     }
 }
 

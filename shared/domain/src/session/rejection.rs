@@ -46,6 +46,12 @@ pub enum Rejection {
     /// The answer cannot be carried by a new turn now.
     #[error("the agent is at work and cannot be given the answer now")]
     ResumeNotAccepted,
+    /// As many messages wait as may.
+    #[error("the queue is full")]
+    QueueFull,
+    /// The message of the queue has left it, or is about to.
+    #[error("a turn has taken the message, or it was withdrawn")]
+    AlreadyTaken,
     /// The turn's dispatch is not in doubt.
     #[error("it is known whether the agent has the prompt of this turn")]
     NotAmbiguous,

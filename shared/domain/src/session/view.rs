@@ -1,7 +1,7 @@
 //! What a decision is given: rows, and which of them to load.
 
 use super::rows::Rows;
-use crate::ids::{ClaimId, ExecutionId, MessageId, PendingId, TurnId};
+use crate::ids::{ClaimId, ExecutionId, MessageId, PendingId, QueuedId, TurnId};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
@@ -21,6 +21,8 @@ pub struct Needs {
     pub generation: Option<i64>,
     /// This execution.
     pub execution_id: Option<ExecutionId>,
+    /// This message of the queue, whatever became of it.
+    pub queued_id: Option<QueuedId>,
     /// The bundle asked under this request id.
     pub request_id: Option<String>,
     /// Bundles of the open turn with these questions.

@@ -56,7 +56,9 @@ pub(super) fn rows(all: &Rows, needs: &Needs) -> Rows {
         messages,
         intents,
         queue: keep(&all.queue, |queued| {
-            queued.waits() || unpublished.iter().any(|turn| turn.queued_id == Some(queued.id))
+            queued.waits()
+                || Some(queued.id) == needs.queued_id
+                || unpublished.iter().any(|turn| turn.queued_id == Some(queued.id))
         }),
         executions: keep(&all.executions, |execution| {
             Some(execution.id) == all.session.execution_id || Some(execution.id) == needs.execution_id

@@ -4,6 +4,6 @@ select
     l.owner_fenced as "owner_fenced?", l.key_held as "key_held!"
 from bundles b
 cross join lateral load_session_5(
-    b.session_id, $2, array[b.pending_id], null, null, null, null, null, null, null, '{}', null, null, null, null
+    b.session_id, $2, array[b.pending_id], null, null, null, null, null, null, null, '{}', null, null, null, null, null
 ) l
 where b.pending_id = $1 and l.rows is not null

@@ -8,6 +8,6 @@ select
 from unnest($1::uuid[]) wanted (id)
 left join named n on n.session_id = wanted.id
 cross join lateral load_session_5(
-    wanted.id, $2, coalesce(n.ids, '{}'), null, null, null, null, null, null, null, '{}', null, null, null, null
+    wanted.id, $2, coalesce(n.ids, '{}'), null, null, null, null, null, null, null, '{}', null, null, null, null, null
 ) l
 where l.rows is not null

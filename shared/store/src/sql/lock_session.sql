@@ -2,5 +2,5 @@
 select
     l.rows as "rows!: Json<Rows>", l.seen_at as "now!: OffsetDateTime", l.lineage_epoch as "lineage!",
     l.owner_fenced as "owner_fenced?", l.key_held as "key_held!"
-from lock_and_load_session_5($1, $2, null, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) l
+from lock_and_load_session_5($1, $2, null, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) l
 where l.rows is not null

@@ -9,6 +9,7 @@ mod events;
 mod internal;
 mod people;
 mod queries;
+mod queue;
 mod retry;
 
 pub use error::ClientError;

@@ -2,16 +2,17 @@
 
 use super::delivery::retire;
 use super::living;
+use super::queue::{Sent, append, withdraw};
 use super::turn;
 use crate::ids::{Ids, PendingId, QueuedId, SessionId, TaskId, WorkspaceId};
-use crate::object::{self, EndState, QuestionStatus, QueuedStatus, RuntimeKind};
+use crate::object::{self, EndState, QuestionStatus, RuntimeKind};
 use crate::session::command::{Command, Decision};
 use crate::session::decide::clarification::tell_updated;
 use crate::session::draft::Draft;
 use crate::session::event::EventType;
-use crate::session::notice::{Notice, QueueChange};
+use crate::session::notice::Notice;
 use crate::session::rejection::Rejection;
-use crate::session::rows::{IntentStatus, Queued, QueuedAuthor, Session};
+use crate::session::rows::{IntentStatus, QueuedAuthor, Session};
 use crate::session::transitions::{BundleInput, IntentInput, Then, TurnInput};
 use crate::session::view::{Needs, View};
 use crate::time::Timestamp;
@@ -97,28 +98,14 @@ impl Command for Begin {
             draft.tell(Notice::Task);
         }
         if let Some(Opening { content, author }) = &self.prompt {
-            let queued = Queued {
-                id: draft.fresh::<QueuedId>(),
-                session_id: view.session.id,
-                rank: draft.rows.next_rank(QueuedAuthor::Person),
+            let id = draft.fresh::<QueuedId>();
+            let sent = Sent {
                 author_kind: QueuedAuthor::Person,
-                author_id: author.id.clone(),
-                author_name: author.name.clone(),
+                author: author.clone(),
                 content: content.clone(),
-                status: QueuedStatus::Queued,
-                reason: None,
-                pending_id: None,
-                turn_id: None,
-                attempts: 0,
-                not_before: None,
-                resends: None,
-                created_at: draft.stamp,
-                updated_at: draft.stamp,
                 traceparent: self.traceparent.clone(),
             };
-            let queued_id = queued.id;
-            draft.rows.queue.insert(queued_id, queued);
-            draft.tell(Notice::Queue { change: QueueChange::Queued, queued_id });
+            append(&mut draft, id, sent);
         }
         Ok(draft.finish(self.grace, ()))
     }
@@ -180,11 +167,7 @@ fn end(draft: &mut Draft<'_>, state: EndState) {
     }
     let waiting: Vec<_> = draft.rows.waiting().iter().map(|queued| queued.id).collect();
     for queued_id in waiting {
-        draft.change_queued(queued_id, |queued| {
-            queued.status = QueuedStatus::Withdrawn;
-            queued.reason = Some("session_ended".to_owned());
-        });
-        draft.tell(Notice::Queue { change: QueueChange::Withdrawn, queued_id });
+        withdraw(draft, queued_id, "session_ended");
     }
     let stamp = draft.stamp;
     let session = draft.session();

@@ -7,6 +7,7 @@ mod delivery;
 mod dispatch;
 mod lifecycle;
 mod ownership;
+mod queue;
 mod reservation;
 mod settlement;
 mod turn;
@@ -23,6 +24,7 @@ pub use delivery::{
 pub use dispatch::{Tick, TickReply};
 pub use lifecycle::{Begin, DeleteSession, EndSession, NewSession, Opening};
 pub use ownership::{TakeOver, TakenOver};
+pub use queue::{EditQueued, QUEUE_CAPACITY, Release, Send, Withdraw};
 pub use reservation::{HandOver, Handed, Mark, Outgoing, Recover, Retry, Verdict};
 pub use settlement::{Quarantine, Settle};
 

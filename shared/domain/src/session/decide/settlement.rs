@@ -74,7 +74,7 @@ impl Settle {
         let queued = Queued {
             id: draft.fresh::<QueuedId>(),
             session_id: draft.rows.session.id,
-            rank: draft.rows.next_rank(QueuedAuthor::Replacement),
+            rank: draft.rows.next_replacement_rank(),
             author_kind: QueuedAuthor::Replacement,
             author_id,
             author_name,

@@ -421,7 +421,7 @@ fn queue_replacement(draft: &mut Draft<'_>, claim: ClaimId) {
     let queued = Queued {
         id: draft.fresh::<QueuedId>(),
         session_id: draft.rows.session.id,
-        rank: draft.rows.next_rank(QueuedAuthor::Replacement),
+        rank: draft.rows.next_replacement_rank(),
         author_kind: QueuedAuthor::Replacement,
         author_id: actor.id,
         author_name: actor.name,
