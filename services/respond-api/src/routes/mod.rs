@@ -17,6 +17,7 @@ mod patch_task;
 mod put_member;
 mod respond_clarification;
 mod sessions;
+mod settle_turn;
 mod tasks;
 mod workspaces;
 
@@ -41,6 +42,7 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/task-sessions/{id}/messages/{message_id}", delete(delete_message::handle))
         .route("/api/v1/clarification/{pending_id}/respond", post(respond_clarification::handle))
         .route("/api/v1/clarification/{pending_id}/cancel", post(cancel_clarification::handle))
+        .route("/api/v1/turns/{turn_id}/settle", post(settle_turn::handle))
         .merge(later::routes())
         .with_state(app)
 }
@@ -65,6 +67,7 @@ pub fn docs() -> Vec<wire::openapi::Endpoint> {
         delete_message::doc(),
         respond_clarification::doc(),
         cancel_clarification::doc(),
+        settle_turn::doc(),
     ];
     docs.extend(later::docs());
     docs
