@@ -1,6 +1,7 @@
 //! Readers of events, as other services and browsers are: a subscriber of the stream in NATS, and a reader of
 //! server-sent events. Both read on through every outage and note what they see.
 
+use crate::cluster::Cluster;
 use crate::people::Person;
 use crate::wait::{PATIENCE, until};
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
@@ -12,7 +13,7 @@ use reqwest::{Client, Response};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use store::{EventFilter, Store};
+use store::EventFilter;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use wire::Secret;
@@ -281,11 +282,19 @@ pub fn in_order(events: &[CloudEvent]) -> Result<()> {
     Ok(())
 }
 
-/// Every event of the table in the order of its positions.
+/// Every event of the table in the order of its positions, once each has its position and has been published.
 ///
 /// # Errors
-/// When the database does not answer.
-pub async fn table(store: &Store) -> Result<Vec<CloudEvent>> {
+/// When that takes too long, or the database does not answer.
+pub async fn table(cluster: &Cluster) -> Result<Vec<CloudEvent>> {
+    let store = &cluster.store;
+    until("every event is out of the house", PATIENCE, async || {
+        let publication = store.publication().await?;
+        let waiting = cluster.count("select count(*) from events where position is null").await?;
+        ensure!(waiting == 0 && publication.lag() == 0, "{waiting} without a position; {publication:?}");
+        Ok(Some(()))
+    })
+    .await?;
     let (mut after, mut all) = (0, Vec::new());
     loop {
         let page = store.events_after(&EventFilter::ALL, after, 500).await?;

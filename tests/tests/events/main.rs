@@ -2,3 +2,4 @@
 //! over NATS and as server-sent events.
 
 mod outages;
+mod slow;
