@@ -11,6 +11,7 @@
 //! | [`scenario`] | agents that work and persons that answer until everything is settled |
 //! | [`stage`] | an agent that waits, and that it was told once |
 //! | [`mcp`] | an agent over MCP that sees every event of its streams |
+//! | [`readers`] | a subscriber in NATS and a reader of server-sent events, and what they must have seen |
 //! | [`link`] | links that are cut, held, or broken in the middle of a commit |
 //! | [`sql`] | what no interface shows, and row locks that somebody else holds |
 //! | [`ports`] | ports that stay a test's own over restarts |
@@ -31,6 +32,7 @@ pub mod mcp;
 pub mod people;
 pub mod ports;
 pub mod raw;
+pub mod readers;
 pub mod scenario;
 pub mod service;
 pub mod sql;

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use domain::ids::{PendingId, TurnId};
 use domain::object::{Bundle, ResponseOutcome};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -38,6 +39,7 @@ pub struct Scenario {
     world: World,
     admin: Person,
     received: Vec<Arc<Mutex<Received>>>,
+    enough: Arc<AtomicBool>,
     running: Vec<JoinHandle<()>>,
 }
 
@@ -67,12 +69,16 @@ impl Scenario {
     /// When workspace, task or sessions cannot be made: nothing may be armed yet at what makes them.
     pub async fn begin(cluster: &Cluster, agents: usize, questions: usize) -> Result<Self> {
         let (world, admin) = (cluster.world().await?, cluster.admin()?);
-        let mut scenario = Self { world, admin: admin.clone(), received: Vec::new(), running: Vec::new() };
-        for _ in 0..agents {
-            let agent = cluster.agent(world, Some("Deploy when a person agrees.")).await?;
+        let enough = Arc::new(AtomicBool::new(false));
+        let mut scenario = Self { world, admin: admin.clone(), received: Vec::new(), enough, running: Vec::new() };
+        for number in 0..agents {
+            // Each at another process, where there are several.
+            let orchestrator = &cluster.orchestrators[number % cluster.orchestrators.len()];
+            let agent = cluster.agent(world, Some("Deploy when a person agrees.")).await?.at(&orchestrator.url())?;
             let received = Arc::new(Mutex::new(Received::default()));
             scenario.received.push(Arc::clone(&received));
-            scenario.running.push(tokio::spawn(work(agent, questions, received)));
+            let job = Job { questions, enough: Arc::clone(&scenario.enough) };
+            scenario.running.push(tokio::spawn(work(agent, job, received)));
         }
         for person in 0..PERSONS {
             // Each at another process, where there are two.
@@ -86,6 +92,11 @@ impl Scenario {
     #[must_use]
     pub fn answered(&self) -> usize {
         self.received.iter().map(|received| lock(received).answered).sum()
+    }
+
+    /// Lets the agents end their work with the answer they wait for now.
+    pub fn enough(&self) {
+        self.enough.store(true, Ordering::Relaxed);
     }
 
     /// Waits until every agent has finished its work and checks that what happened is what must have happened.
@@ -151,6 +162,14 @@ fn lock(received: &Arc<Mutex<Received>>) -> MutexGuard<'_, Received> {
     received.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What an agent has to do.
+struct Job {
+    /// How many questions it asks, one after the other.
+    questions: usize,
+    /// Whether it asks no more.
+    enough: Arc<AtomicBool>,
+}
+
 /// Why an agent stops what it does.
 enum Interruption {
     /// Its turn is over: the next prompt says how it goes on.
@@ -161,14 +180,11 @@ enum Interruption {
 
 /// An agent: asks its questions in whatever turn it has, notes what prompts carry, and ends its turn when it has all
 /// answers. What breaks is begun again as the contract tells agents to: same execution, same `request_id`.
-async fn work(mut agent: Agent, questions: usize, received: Arc<Mutex<Received>>) {
+async fn work(mut agent: Agent, job: Job, received: Arc<Mutex<Received>>) {
     let mut in_turn = false;
     loop {
-        let step = if in_turn {
-            ask_all(&mut agent, questions, &received).await
-        } else {
-            take_turn(&mut agent, &received).await
-        };
+        let step =
+            if in_turn { ask_all(&mut agent, &job, &received).await } else { take_turn(&mut agent, &received).await };
         match step {
             Ok(()) if in_turn => break,
             Ok(()) => in_turn = true,
@@ -197,9 +213,12 @@ async fn take_turn(agent: &mut Agent, received: &Arc<Mutex<Received>>) -> Result
     agent.acknowledge(&prompt).await.map_err(|error| Interruption::Superseded(error.to_string()))
 }
 
-async fn ask_all(agent: &mut Agent, questions: usize, received: &Arc<Mutex<Received>>) -> Result<(), Interruption> {
+async fn ask_all(agent: &mut Agent, job: &Job, received: &Arc<Mutex<Received>>) -> Result<(), Interruption> {
     let answered = lock(received).answered;
-    for number in answered..questions {
+    for number in answered..job.questions {
+        if job.enough.load(Ordering::Relaxed) {
+            break;
+        }
         let question = yes_no(&format!("May I take step {number}?"));
         let view =
             agent.ask_until_outcome(question, &format!("step-{number}")).await.map_err(|error| interruption(&error))?;

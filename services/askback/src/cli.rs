@@ -1,7 +1,7 @@
 //! The command line: every command and what all of them take.
 
 use crate::commands::{
-    answer, ask, bench, completions, dev, doctor, events, inbox, migrate, session, task, token, workspace,
+    answer, ask, bench, completions, dev, doctor, events, inbox, migrate, session, task, token, turn, workspace,
 };
 use crate::connection::ConnectionArgs;
 use crate::output::Format;
@@ -44,6 +44,9 @@ pub(crate) enum Command {
     /// Create, list, show, read and end sessions.
     #[command(subcommand)]
     Session(session::SessionCommand),
+    /// List and settle dispatches of which nobody knows whether they arrived.
+    #[command(subcommand)]
+    Turn(turn::TurnCommand),
     /// Follow events, or have them published again.
     #[command(subcommand)]
     Events(events::EventsCommand),
@@ -114,6 +117,13 @@ mod tests {
             "askback token create --name first --admin",
             "askback migrate --database-url postgres://db/askback",
             "askback doctor -o json",
+            "askback doctor --database-url postgres://x/y",
+            "askback doctor quarantine ID --note torn",
+            "askback doctor quarantine ID --note torn --database-url postgres://x/y -o json",
+            "askback turn unresolved -o json",
+            "askback turn unresolved --workspace ID --limit 10",
+            "askback turn settle ID --as accepted --note seen",
+            "askback turn settle ID --as not_accepted --note seen -o json",
             "askback bench answers --one-by-one 10 -o json",
             "askback bench events --data-dir d",
             "askback bench waiters --waiters 100",
@@ -137,6 +147,9 @@ mod tests {
             ("askback token create --name n --admin --role member", ErrorKind::ArgumentConflict),
             ("askback ask Deploy? --timeout soon", ErrorKind::ValueValidation),
             ("askback workspace list -o yaml", ErrorKind::InvalidValue),
+            ("askback turn settle 0190f3c2-0000-7000-8000-000000000001 --as accepted", ErrorKind::MissingRequiredArgument),
+            ("askback turn settle 0190f3c2-0000-7000-8000-000000000001 --as maybe --note n", ErrorKind::InvalidValue),
+            ("askback doctor quarantine 0190f3c2-0000-7000-8000-000000000001", ErrorKind::MissingRequiredArgument),
         ];
         for (line, kind) in cases {
             assert_eq!(parse(line).err().map(|error| error.kind()), Some(kind), "{line}");

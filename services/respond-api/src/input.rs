@@ -8,6 +8,8 @@ use wire::Problem;
 pub(crate) const NAME_MAX_CHARS: usize = 200;
 /// Longest description of a task, in bytes.
 pub(crate) const DESCRIPTION_MAX_BYTES: usize = 16 * 1024;
+/// Longest note of an operator, in characters.
+pub(crate) const NOTE_MAX_CHARS: usize = 2_000;
 /// Longest first message of a session, in bytes.
 pub(crate) const PROMPT_MAX_BYTES: usize = 64 * 1024;
 
@@ -18,11 +20,16 @@ pub(crate) struct Checks(Vec<FieldError>);
 impl Checks {
     /// A name people read: not blank, and not too long.
     pub(crate) fn name(&mut self, pointer: &str, name: &str) -> &mut Self {
-        let count = name.chars().count();
-        if name.trim().is_empty() {
+        self.words(pointer, name, NAME_MAX_CHARS)
+    }
+
+    /// Words that must be said: not blank, with a longest length in characters.
+    pub(crate) fn words(&mut self, pointer: &str, words: &str, max_chars: usize) -> &mut Self {
+        let count = words.chars().count();
+        if words.trim().is_empty() {
             self.add(pointer, "must not be blank");
-        } else if count > NAME_MAX_CHARS {
-            self.add(pointer, format!("must be at most {NAME_MAX_CHARS} characters, has {count}"));
+        } else if count > max_chars {
+            self.add(pointer, format!("must be at most {max_chars} characters, has {count}"));
         }
         self
     }

@@ -5,16 +5,16 @@
 //! the stream itself is asked where it is ([`EventStream::tail`]).
 
 use crate::connect::{self, ConnectError, Status};
+use crate::follow;
 use crate::subject;
 use crate::topology::{self, TopologyError};
 use async_nats::Client;
-use async_nats::jetstream::consumer::pull::OrderedConfig;
 use async_nats::jetstream::context::{PublishAckFuture, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::Stream;
 use async_nats::jetstream::{self, Context};
 use domain::cloud_event::CloudEvent;
-use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -62,6 +62,7 @@ pub struct Tail {
 pub struct EventStream {
     context: Context,
     stream: Stream,
+    connections: watch::Receiver<u64>,
 }
 
 impl Broker {
@@ -103,7 +104,7 @@ impl Broker {
         for difference in differences {
             tracing::warn!(stream = topology::STREAM, %difference, "the stream is not as it would have been created");
         }
-        Ok(EventStream { context: self.context.clone(), stream })
+        Ok(EventStream { context: self.context.clone(), stream, connections: self.connections.clone() })
     }
 }
 
@@ -154,25 +155,23 @@ impl EventStream {
         failed.map_or(Ok(sequence), Err)
     }
 
-    /// Follows the stream from the oldest event that it holds, in the order it holds them, across reconnects: the reader's
-    /// side, for services that subscribe. What is no event of this version's form is left out.
+    /// Follows the stream from the oldest event that it holds, in the order it holds them, across reconnects and restarts
+    /// of the server: the reader's side, for services that subscribe. What is no event of this version's form is left
+    /// out. A stream that was made anew is followed from its beginning, so events may come again then: drop what is not
+    /// newer than your last.
     ///
     /// # Errors
-    /// [`PublishError::Unavailable`] if the server does not make a consumer.
-    pub async fn follow(&self) -> Result<impl futures::Stream<Item = CloudEvent> + Send + Unpin + use<>, PublishError> {
-        let unavailable = |why: &dyn std::error::Error| PublishError::Unavailable(why.to_string());
-        let consumer = self.stream.create_consumer(OrderedConfig::default()).await;
-        let messages = consumer.map_err(|why| unavailable(&why))?.messages().await.map_err(|why| unavailable(&why))?;
-        Ok(messages.filter_map(|message| {
-            let event = match message {
-                Ok(message) => serde_json::from_slice(&message.payload).ok(),
-                Err(why) => {
-                    tracing::warn!(%why, "following the stream is interrupted");
-                    None
-                }
-            };
-            std::future::ready(event)
-        }))
+    /// [`PublishError::Unavailable`] if the server does not make a consumer now.
+    pub async fn follow(&self) -> Result<BoxStream<'static, CloudEvent>, PublishError> {
+        follow::follow(self.clone()).await
+    }
+
+    pub(crate) const fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    pub(crate) fn connections(&self) -> watch::Receiver<u64> {
+        self.connections.clone()
     }
 
     async fn send(&self, event: &CloudEvent, after: Option<u64>) -> Result<PublishAckFuture, PublishError> {

@@ -3,6 +3,7 @@
 
 mod broker;
 mod connect;
+mod follow;
 mod hints;
 pub mod subject;
 pub mod topology;

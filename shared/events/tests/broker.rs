@@ -171,3 +171,54 @@ async fn ten_thousand_events_take_no_second() -> Result<()> {
     assert!(took < Duration::from_secs(10), "20,000 events took {took:?}");
     Ok(())
 }
+
+#[tokio::test]
+async fn who_follows_goes_on_soon_after_a_restart_and_sees_nothing_twice() -> Result<()> {
+    let mut nats = TestNats::start().await?;
+    let broker = Broker::connect(nats.url()).await?;
+    let stream = open(&broker).await?;
+    stream.publish(&events(1..=3), Some(0)).await?;
+    let mut following = stream.follow().await?;
+    let mut seen = Vec::new();
+    for round in 1..=3 {
+        while seen.len() < 3 * round {
+            let next = timeout(PATIENCE, following.next()).await.with_context(|| format!("only {seen:?} came"))?;
+            seen.push(next.context("the stream has ended")?.position);
+        }
+        if round < 3 {
+            let mut connections = broker.connections();
+            connections.mark_unchanged();
+            nats.kill().await?;
+            nats.start_again().await?;
+            timeout(PATIENCE, connections.changed()).await??;
+            let after = stream.tail().await?.sequence;
+            let next = i64::try_from(after)? + 1;
+            stream.publish(&events(next..=next + 2), Some(after)).await?;
+        }
+    }
+    assert_eq!(seen, (1..=9).collect::<Vec<_>>());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stream_that_is_made_anew_is_followed_from_its_beginning() -> Result<()> {
+    let mut nats = TestNats::start().await?;
+    let broker = Broker::connect(nats.url()).await?;
+    open(&broker).await?.publish(&events(1..=3), Some(0)).await?;
+    let mut following = open(&broker).await?.follow().await?;
+    let mut next =
+        async || Ok::<_, anyhow::Error>(timeout(PATIENCE, following.next()).await?.map(|event| event.position));
+    assert_eq!([next().await?, next().await?, next().await?], [Some(1), Some(2), Some(3)]);
+    let mut connections = broker.connections();
+    connections.mark_unchanged();
+    nats.kill().await?;
+    nats.wipe().await?;
+    nats.start_again().await?;
+    timeout(PATIENCE, connections.changed()).await??;
+    // Longer than the one before at once: its numbers alone do not show that it is another one.
+    open(&broker).await?.publish(&events(1..=5), Some(0)).await?;
+    for position in 1..=5 {
+        assert_eq!(next().await?, Some(position));
+    }
+    Ok(())
+}

@@ -6,7 +6,7 @@ pub use queue::{PatchQueued, SendMessage, SendMode, SentMessage};
 
 use crate::Secret;
 use domain::ids::{PendingId, SessionId, TokenId, WorkflowId, WorkspaceId};
-use domain::object::{BundleState, EndState, Role, Session, TaskState};
+use domain::object::{BundleState, EndState, Role, Session, SettledAs, TaskState};
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -167,6 +167,19 @@ pub struct EndSession {
     pub state: EndState,
 }
 
+/// `POST /api/v1/turns/{turn_id}/settle`; answered with the turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct SettleTurn {
+    /// What became of its prompt.
+    #[serde(rename = "as")]
+    pub verdict: SettledAs,
+    /// How the operator knows: 1 to 2,000 characters.
+    #[cfg_attr(feature = "openapi", schemars(length(min = 1, max = 2_000)))]
+    pub note: String,
+}
+
 /// The body of a POST without fields: nothing, or `{}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
@@ -197,6 +210,8 @@ mod tests {
             assert!(from_value::<Respond>(body.clone()).is_err(), "{body}");
         }
         assert!(from_value::<EndSession>(json!({ "state": "failed" })).is_err());
+        assert!(from_value::<SettleTurn>(json!({ "as": "accepted" })).is_err(), "nobody settles without a word");
+        assert!(from_value::<SettleTurn>(json!({ "as": "unknown", "note": "x" })).is_err());
     }
 
     #[test]

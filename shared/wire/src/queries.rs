@@ -3,12 +3,12 @@
 //! Every page takes `limit` (1..200, default 50) and `cursor`, the `next_cursor` of the page before.
 
 use domain::cloud_event::CloudEvent;
-use domain::ids::{SessionId, TaskId, TokenId, WorkspaceId};
+use domain::ids::{PendingId, SessionId, TaskId, TokenId, TurnId, WorkspaceId};
 use domain::object::{Bundle, Message, QueuedMessage, Role, Session, Task, Turn};
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Parameters of pages that follow a workspace (tokens, tasks).
+/// Parameters of pages that follow a workspace (tokens, tasks, dispatches in doubt).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -202,6 +202,32 @@ pub struct Queue {
 pub struct Bundles {
     /// The page.
     pub bundles: Vec<Bundle>,
+    /// Where to go on; `null` at the end.
+    pub next_cursor: Option<String>,
+}
+
+/// A prompt of which nobody knows whether its agent has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct Dispatch {
+    /// The ambiguous turn: what is settled.
+    pub turn_id: TurnId,
+    /// Its session.
+    pub session_id: SessionId,
+    /// Its task.
+    pub task_id: TaskId,
+    /// The bundle whose answer it carries, if it carries one.
+    pub pending_id: Option<PendingId>,
+    /// When the external call was begun.
+    pub attempted_at: Timestamp,
+}
+
+/// `GET /api/v1/dispatches/unresolved`: dispatches in doubt, oldest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct UnresolvedDispatches {
+    /// The page.
+    pub items: Vec<Dispatch>,
     /// Where to go on; `null` at the end.
     pub next_cursor: Option<String>,
 }

@@ -1,5 +1,6 @@
 //! `askback doctor`: looks for what must never be true, and for what waits too long.
 
+use super::quarantine::{self, DoctorCommand};
 use crate::database::{DatabaseArgs, connect, store_failure};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -12,7 +13,10 @@ use std::path::Path;
 ///
 /// It reads whole tables: not for every minute.
 #[derive(Clone, Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct DoctorArgs {
+    #[command(subcommand)]
+    command: Option<DoctorCommand>,
     #[command(flatten)]
     database: DatabaseArgs,
 }
@@ -40,6 +44,9 @@ struct Stuck {
 }
 
 pub(crate) async fn run(args: &DoctorArgs, here: &Path, out: &mut Output) -> Result<(), Failure> {
+    if let Some(command) = &args.command {
+        return quarantine::run(command, here, out).await;
+    }
     let url = args.database.named_or_near(here)?;
     let store = connect(&url).await?;
     let violations = store.violations().await.map_err(|error| store_failure(&error))?;

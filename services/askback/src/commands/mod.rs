@@ -10,10 +10,12 @@ pub(crate) mod events;
 pub(crate) mod inbox;
 pub(crate) mod migrate;
 pub(crate) mod page;
+pub(crate) mod quarantine;
 mod queue;
 pub(crate) mod session;
 pub(crate) mod task;
 pub(crate) mod token;
+pub(crate) mod turn;
 pub(crate) mod workspace;
 
 use crate::cli::{Cli, Command};
@@ -39,6 +41,7 @@ pub(crate) async fn run(cli: Cli) -> Result<End, Failure> {
         Command::Workspace(command) => workspace::run(&client()?, command, &mut out).await?,
         Command::Task(command) => task::run(&client()?, command, &mut out).await?,
         Command::Session(command) => session::run(&client()?, command, &mut out).await?,
+        Command::Turn(command) => turn::run(&client()?, command, &mut out).await?,
         Command::Events(EventsCommand::Tail(args)) => events::tail(&client()?, args, &mut out).await?,
         Command::Events(EventsCommand::Replay(args)) => events::replay(&args, &here, &mut out).await?,
         Command::Token(TokenCommand::Create(args)) if args.admin => {

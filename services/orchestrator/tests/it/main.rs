@@ -5,6 +5,7 @@ mod demo;
 mod live;
 mod mcp;
 mod owners;
+mod push_example;
 mod support;
 mod turns;
 mod waits;

@@ -6,13 +6,8 @@ use axum::Router;
 use axum::routing::get;
 use wire::{Code, Problem};
 
-const PATHS: [&str; 5] = [
-    "/api/v1/boot",
-    "/api/v1/ws",
-    "/api/v1/dispatches/unresolved",
-    "/api/v1/task-sessions/{id}/transcript",
-    "/api/v1/workflows/{id}/snapshot",
-];
+const PATHS: [&str; 4] =
+    ["/api/v1/boot", "/api/v1/ws", "/api/v1/task-sessions/{id}/transcript", "/api/v1/workflows/{id}/snapshot"];
 
 pub(super) fn routes() -> Router<App> {
     PATHS.into_iter().fold(Router::new(), |router, path| router.route(path, get(not_yet)))
@@ -27,7 +22,7 @@ async fn not_yet() -> Problem {
 pub(super) fn docs() -> impl Iterator<Item = wire::openapi::Endpoint> {
     use axum::http::Method;
     use wire::openapi::{Endpoint, Service};
-    let names = ["boot", "open_websocket", "list_unresolved_dispatches", "show_transcript", "show_workflow"];
+    let names = ["boot", "open_websocket", "show_transcript", "show_workflow"];
     let later = |(name, path)| Endpoint::later(name, Method::GET, path, Service::Projection);
     names.into_iter().zip(PATHS).map(later)
 }

@@ -14,6 +14,7 @@ mod task_sessions;
 mod tasks;
 mod tokens;
 mod turns;
+mod unresolved_dispatches;
 mod workspaces;
 
 pub(crate) use event_scope::filter_of;
@@ -41,6 +42,7 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/task-sessions/{id}/queue", get(queue::show))
         .route("/api/v1/clarifications", get(clarifications::list))
         .route("/api/v1/clarification/{pending_id}", get(clarification::show))
+        .route("/api/v1/dispatches/unresolved", get(unresolved_dispatches::list))
         .route("/api/v1/events", get(events::stream))
         .route("/api/v1/events/log", get(event_log::list))
         .merge(later::routes())
@@ -72,6 +74,7 @@ pub fn docs() -> Vec<wire::openapi::Endpoint> {
         queue::doc(),
         clarifications::doc(),
         clarification::doc(),
+        unresolved_dispatches::doc(),
         events::doc(),
         event_log::doc(),
     ];

@@ -14,7 +14,7 @@ async fn only_people_with_a_valid_token_read() {
     let (_, agent) = world.session(workspace, task, None).await;
     let (revoked, id) = world.token_with_id("old", Role::Member, Some(workspace)).await;
     world.store.revoke_token(&store::Scope::All, id, None).await.expect("it can be revoked");
-    for path in ["/api/v1/workspaces", "/api/v1/tasks", "/api/v1/clarifications"] {
+    for path in ["/api/v1/workspaces", "/api/v1/tasks", "/api/v1/clarifications", "/api/v1/dispatches/unresolved"] {
         for (token, status, code) in [
             (None, StatusCode::UNAUTHORIZED, "unauthenticated"),
             (Some(&"abk_nonsense".into()), StatusCode::UNAUTHORIZED, "unauthenticated"),
@@ -35,6 +35,7 @@ async fn what_is_foreign_looks_like_what_does_not_exist() {
     let task = world.task(foreign, "Secret").await;
     let (session, _) = world.session(foreign, task, Some("Go")).await;
     let pending = world.ask(session, 1).await;
+    world.doubted(foreign, task).await;
     let unknown = Uuid::from_u128(7);
     let there = |path: &str, id: String| path.replace("ID", &id);
     for (path, id) in [
@@ -48,6 +49,7 @@ async fn what_is_foreign_looks_like_what_does_not_exist() {
         ("/api/v1/clarifications?workspace_id=ID", foreign.to_string()),
         ("/api/v1/tasks?workspace_id=ID", foreign.to_string()),
         ("/api/v1/tokens?workspace_id=ID", foreign.to_string()),
+        ("/api/v1/dispatches/unresolved?workspace_id=ID", foreign.to_string()),
     ] {
         let theirs = world.get(&viewer, &there(path, id.clone())).await;
         let nobodys = world.get(&viewer, &there(path, unknown.to_string())).await;
@@ -57,7 +59,7 @@ async fn what_is_foreign_looks_like_what_does_not_exist() {
     }
     let malformed = world.get(&viewer, "/api/v1/tasks/not-an-id").await;
     assert_eq!(malformed.0, StatusCode::NOT_FOUND);
-    for (path, list) in [("tasks", "/tasks"), ("clarifications", "/bundles")] {
+    for (path, list) in [("tasks", "/tasks"), ("clarifications", "/bundles"), ("dispatches/unresolved", "/items")] {
         let body = world.read(&viewer, &format!("/api/v1/{path}")).await;
         assert_eq!(body.pointer(list), Some(&json!([])), "{path}");
     }
@@ -87,7 +89,6 @@ async fn paths_of_others_and_of_later_releases_say_so() {
     for (path, words) in [
         ("/api/v1/boot", "later"),
         ("/api/v1/ws", "later"),
-        ("/api/v1/dispatches/unresolved", "later"),
         ("/agent/v1/prompts/next", "orchestrator"),
         ("/api/v2/tasks", "no such path"),
     ] {

@@ -33,6 +33,8 @@ async fn what_a_list_does_not_know_is_refused_by_name() {
         ("tasks?limit=201".to_owned(), "limit"),
         ("tasks?cursor=nonsense".to_owned(), "cursor"),
         ("clarifications?state=some".to_owned(), "state"),
+        ("dispatches/unresolved?cursor=nonsense".to_owned(), "cursor"),
+        ("dispatches/unresolved?state=open".to_owned(), "state"),
         (format!("task-sessions/{session}/messages?cursor=bnVsbA"), "cursor"),
         (format!("task-sessions/{session}/turns?limit=-1"), "limit"),
     ] {

@@ -5,10 +5,11 @@ use axum::body::Body;
 use devstack::TestDb;
 use domain::answer::{AnswerInput, RespondInput, validate};
 use domain::ask::{AskInput, OptionInput, QuestionInput, normalise};
-use domain::ids::{ClaimId, Epoch, PendingId, SessionId, TaskId, TokenId, WorkspaceId};
+use domain::ids::{ClaimId, Epoch, PendingId, SessionId, TaskId, TokenId, TurnId, WorkspaceId};
 use domain::object::{Actor, EndState, Question, Role, RuntimeKind};
 use domain::session::decide::{
-    Ask, Begin, Claim, Confirm, ConfirmReply, EndSession, LoseWaiter, NewSession, Opening, TakeOver,
+    Ask, Begin, Claim, Confirm, ConfirmReply, EndSession, HandOver, Handed, LoseWaiter, NewSession, Opening, TakeOver,
+    Tick, Verdict,
 };
 use domain::session::{Command, Needs};
 use http::{Request, StatusCode};
@@ -108,15 +109,32 @@ impl World {
         task: TaskId,
         prompt: Option<&str>,
     ) -> (SessionId, SecretString) {
+        self.session_of(RuntimeKind::Mailbox, workspace, task, prompt).await
+    }
+
+    /// A session of an agent that runs elsewhere, with a prompt of which nobody knows whether it arrived.
+    pub(crate) async fn doubted(&self, workspace: WorkspaceId, task: TaskId) -> (SessionId, TurnId) {
+        let (session, _) = self.session_of(RuntimeKind::Push, workspace, task, Some("Deploy it")).await;
+        let needs = Needs::default();
+        let view = self.store.view(&Scope::All, session, &needs).await.expect("a view").expect("the session is there");
+        let tick = Tick { epoch: self.owner, absent: Vec::new(), seen_at: view.now, grace: GRACE, deadline: GRACE };
+        let turn_id = self.give(session, &tick).await.outgoing.expect("the prompt may go").turn_id;
+        let hand_over = HandOver { turn_id, epoch: self.owner, verdict: Verdict::Unknown, grace: GRACE };
+        assert_eq!(self.give(session, &hand_over).await, Handed::Ambiguous);
+        (session, turn_id)
+    }
+
+    async fn session_of(
+        &self,
+        runtime: RuntimeKind,
+        workspace: WorkspaceId,
+        task: TaskId,
+        prompt: Option<&str>,
+    ) -> (SessionId, SecretString) {
         let id: SessionId = IdGen.id();
         let minted = mint(TokenKind::Agent);
-        let new = NewSession {
-            id,
-            task_id: task,
-            workspace_id: workspace,
-            agent: "mailbox".to_owned(),
-            runtime: RuntimeKind::Mailbox,
-        };
+        let agent = runtime.to_string();
+        let new = NewSession { id, task_id: task, workspace_id: workspace, agent, runtime };
         let prompt = prompt.map(|content| Opening { content: content.to_owned(), author: ada() });
         let begin = Begin { prompt, grace: GRACE, traceparent: None };
         let token = NewAgentToken { id: IdGen.id(), hash: minted.hash, created_by: "it" };
@@ -196,7 +214,7 @@ impl World {
         self.give(session, &EndSession { state: EndState::Completed, grace: GRACE }).await;
     }
 
-    async fn give<C: Command<Reply: Send> + Sync>(&self, session: SessionId, command: &C) -> C::Reply {
+    pub(crate) async fn give<C: Command<Reply: Send> + Sync>(&self, session: SessionId, command: &C) -> C::Reply {
         let accepted = self.store.transact(session, command, Options::new(IdGen.ids())).await;
         accepted.expect("the command is accepted").reply
     }

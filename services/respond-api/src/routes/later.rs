@@ -7,13 +7,12 @@ use axum::routing::{MethodRouter, post};
 use wire::{Code, Problem};
 
 pub(super) fn routes() -> Router<App> {
-    let paths: [(&str, MethodRouter<App>); 6] = [
+    let paths: [(&str, MethodRouter<App>); 5] = [
         ("/api/v1/tasks/{id}/move", post(not_yet)),
         ("/api/v1/workflows", post(not_yet)),
         ("/api/v1/task-sessions/{id}/stop", post(not_yet)),
         ("/api/v1/task-sessions/{id}/import", post(not_yet)),
         ("/api/v1/permissions/{call_id}/respond", post(not_yet)),
-        ("/api/v1/turns/{turn_id}/settle", post(not_yet)),
     ];
     paths.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods))
 }
@@ -34,6 +33,5 @@ pub(super) fn docs() -> Vec<wire::openapi::Endpoint> {
         later("stop", Method::POST, "/api/v1/task-sessions/{id}/stop"),
         later("import", Method::POST, "/api/v1/task-sessions/{id}/import"),
         later("respond_permission", Method::POST, "/api/v1/permissions/{call_id}/respond"),
-        later("settle_turn", Method::POST, "/api/v1/turns/{turn_id}/settle"),
     ]
 }

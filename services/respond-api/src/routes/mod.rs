@@ -21,6 +21,7 @@ mod release_queue;
 mod respond_clarification;
 mod send_message;
 mod sessions;
+mod settle_turn;
 mod tasks;
 mod withdraw_queued;
 mod workspaces;
@@ -52,6 +53,7 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/task-sessions/{id}/messages/{message_id}", delete(delete_message::handle))
         .route("/api/v1/clarification/{pending_id}/respond", post(respond_clarification::handle))
         .route("/api/v1/clarification/{pending_id}/cancel", post(cancel_clarification::handle))
+        .route("/api/v1/turns/{turn_id}/settle", post(settle_turn::handle))
         .merge(later::routes())
         .with_state(app)
 }
@@ -80,6 +82,7 @@ pub fn docs() -> Vec<wire::openapi::Endpoint> {
         release_queue::doc(),
         respond_clarification::doc(),
         cancel_clarification::doc(),
+        settle_turn::doc(),
     ];
     docs.extend(later::docs());
     docs

@@ -49,7 +49,10 @@ async fn what_is_foreign_looks_like_what_does_not_exist() {
     let message = format!("{session_path}/messages/{nothing}");
     let end = Some(json!({ "state": "completed" }));
     let role = Some(json!({ "role": "admin" }));
-    let cases: [(Method, &str, &String, Option<Value>); 9] = [
+    let turn = world.doubted("Deploy").await.1.to_string();
+    let settle = Some(json!({ "as": "accepted", "note": "seen" }));
+    let cases: [(Method, &str, &String, Option<Value>); 10] = [
+        (Method::POST, "/api/v1/turns/ID/settle", &turn, settle),
         (Method::POST, "/api/v1/clarification/ID/respond", &pending_id, Some(yes())),
         (Method::POST, "/api/v1/clarification/ID/cancel", &pending_id, None),
         (Method::POST, "/api/v1/task-sessions/ID/end", &session_id, end),

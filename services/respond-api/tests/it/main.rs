@@ -9,4 +9,5 @@ mod membership;
 mod owner;
 mod races;
 mod refusals;
+mod settles;
 mod world;

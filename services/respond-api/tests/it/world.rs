@@ -42,7 +42,7 @@ pub(crate) struct World {
     pub(crate) root: SecretString,
     /// Member of the workspace.
     pub(crate) member: SecretString,
-    _epoch: watch::Sender<Option<Epoch>>,
+    epoch: watch::Sender<Option<Epoch>>,
     _db: TestDb,
 }
 
@@ -89,30 +89,22 @@ impl World {
         let db = TestDb::create(migrate, &Store::schema_fingerprint()).await.expect("a test database");
         let store = Store::connect(db.url(), StoreOptions::default()).await.expect("it accepts connections");
         let owner = Owner::start(&store, "owner", times.grace).await;
-        let shutdown = Shutdown::new();
         let (epoch, seen) = watch::channel(None);
-        let app = App::new(Parts {
-            store: store.clone(),
-            times,
-            profiles: AgentProfiles::default(),
-            metrics: Metrics::new(),
-            internal_token: InternalToken::random(),
-            tasks: shutdown.tasks().clone(),
-            gateway: None,
-            epoch: seen,
-        });
-        let health = Health::builder(Version::of_build(1)).build(shutdown.clone());
-        let server = Server { service: respond_api::SERVICE, metrics: Metrics::new(), health, shutdown };
-        let router = finish(respond_api::router(app), &server);
+        let router = router(&store, times, seen);
         let root = token(&store, "root", Role::Admin, None).await;
         let workspace = store.create_workspace(IdGen.id(), "Ours", "it", None).await.expect("a workspace").id;
         let member = token(&store, "ada", Role::Member, Some(workspace)).await;
         let nobody = TaskId(IdGen.id());
-        let mut world = Self { store, router, owner, workspace, task: nobody, root, member, _epoch: epoch, _db: db };
+        let mut world = Self { store, router, owner, workspace, task: nobody, root, member, epoch, _db: db };
         let body = json!({ "workspace_id": workspace, "title": "Deploy" });
         let task = world.post(&world.member, "/api/v1/tasks", body).await.ok(201);
         world.task = id(&task["id"]);
         world
+    }
+
+    /// The same world as another respond-api serves it.
+    pub(crate) fn elsewhere(&self) -> Router {
+        router(&self.store, times(), self.epoch.subscribe())
     }
 
     pub(crate) async fn token(&self, role: Role) -> SecretString {
@@ -199,6 +191,26 @@ impl World {
     pub(crate) async fn respond(&self, pending: PendingId, body: Value) -> Answer {
         self.post(&self.member, &respond_path(pending), body).await
     }
+}
+
+/// One process of the service.
+fn router(store: &Store, times: Times, epoch: watch::Receiver<Option<Epoch>>) -> Router {
+    let shutdown = Shutdown::new();
+    let app = App::new(Parts {
+        store: store.clone(),
+        times,
+        profiles: AgentProfiles::default(),
+        metrics: Metrics::new(),
+        internal_token: InternalToken::random(),
+        tasks: shutdown.tasks().clone(),
+        gateway: None,
+        epoch,
+    });
+    let health = Health::builder(Version::of_build(1)).build(shutdown.clone());
+    finish(
+        respond_api::router(app),
+        &Server { service: respond_api::SERVICE, metrics: Metrics::new(), health, shutdown },
+    )
 }
 
 /// Yes to the first question, own words to the second.

@@ -102,7 +102,8 @@ impl Rows {
             status: turn.status,
             outcome: turn.status.is_terminal().then_some(turn.status),
             reason: turn.reason.clone(),
-            note: turn.note.clone(),
+            // Of a dispatch that was in doubt, the operator's words stay to be read: unless the turn ended with others.
+            note: turn.note.clone().or_else(|| turn.settlement.as_ref().map(|settlement| settlement.note.clone())),
             started_at: (!turn.status.is_reservation()).then_some(turn.started_at),
             completed_at: turn.completed_at,
             metadata: TurnMetadata { lifecycle_only: turn.kind == TurnKind::Lifecycle },

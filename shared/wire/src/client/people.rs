@@ -3,11 +3,11 @@
 use super::{Call, Client, ClientError};
 use crate::people::{
     CancelOutcome, CreateAgentToken, CreateSession, CreateTask, CreateToken, CreateWorkspace, CreatedAgentToken,
-    CreatedSession, CreatedToken, EndSession, Member, PatchTask, PutMember, Respond,
+    CreatedSession, CreatedToken, EndSession, Member, PatchTask, PutMember, Respond, SettleTurn,
 };
 use crate::queries::Workspace;
-use domain::ids::{MessageId, PendingId, SessionId, TaskId, TokenId, WorkspaceId};
-use domain::object::{EndState, RespondOutcome, Role, Session, Task};
+use domain::ids::{MessageId, PendingId, SessionId, TaskId, TokenId, TurnId, WorkspaceId};
+use domain::object::{EndState, RespondOutcome, Role, Session, Task, Turn};
 use http::Method;
 
 /// Every command fails with what the server decided ([`ClientError::Problem`]) or with what kept it from deciding.
@@ -89,6 +89,11 @@ impl Client {
         let id = session.to_string();
         let body = EndSession { state };
         self.json(Call::with_body(Method::POST, &["api", "v1", "task-sessions", &id, "end"], &body)).await
+    }
+
+    /// Says what became of a dispatch in doubt.
+    pub async fn settle_turn(&self, turn: TurnId, body: &SettleTurn) -> Result<Turn, ClientError> {
+        self.json(Call::with_body(Method::POST, &["api", "v1", "turns", &turn.to_string(), "settle"], body)).await
     }
 
     /// Deletes a session.

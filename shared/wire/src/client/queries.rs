@@ -3,7 +3,7 @@
 use super::{Call, Client, ClientError};
 use crate::queries::{
     Bundles, ClarificationsQuery, Messages, MessagesQuery, PageQuery, Queue, Sessions, Tasks, Tokens, Turns,
-    WorkspacePage, Workspaces,
+    UnresolvedDispatches, WorkspacePage, Workspaces,
 };
 use domain::ids::{PendingId, SessionId, TaskId};
 use domain::object::{Bundle, Session, Task};
@@ -60,6 +60,11 @@ impl Client {
     /// The inbox.
     pub async fn clarifications(&self, query: &ClarificationsQuery) -> Result<Bundles, ClientError> {
         self.json(Call::query(&["api", "v1", "clarifications"], query)).await
+    }
+
+    /// Dispatches of which nobody knows whether they arrived.
+    pub async fn unresolved_dispatches(&self, query: &WorkspacePage) -> Result<UnresolvedDispatches, ClientError> {
+        self.json(Call::query(&["api", "v1", "dispatches", "unresolved"], query)).await
     }
 
     /// One bundle.

@@ -4,7 +4,8 @@
 //! who replays them knows what to put in.
 
 use crate::agent::Ask;
-use crate::people::{AnswerInput, Respond};
+use crate::people::{AnswerInput, Respond, SettleTurn};
+use crate::queries::Dispatch;
 use domain::ask::{OptionInput, QuestionInput};
 use domain::ids::{
     CallId, ExecutionId, MessageId, PendingId, QueuedId, SessionId, TaskId, TokenId, TurnId, WorkspaceId,
@@ -13,7 +14,7 @@ use domain::object::{
     Actor, AgentAnswer, AgentView, AnswerEntry, AskOutcome, Author, AuthorKind, AuthorType, Bundle, BundleQuestion,
     BundleState, Call, CallPolicy, CallStatus, Choice, ChosenOption, ClarificationMetadata, Delivery, Message,
     MessageMetadata, MessageType, OpenTurn, PendingAction, PendingActionRevision, PrimarySession, Question,
-    QuestionStatus, QueuedMessage, QueuedStatus, Recorded, Response, ResponseOutcome, Session, SessionState,
+    QuestionStatus, QueuedMessage, QueuedStatus, Recorded, Response, ResponseOutcome, Session, SessionState, SettledAs,
     StatusSummary, Task, TaskState, Turn, TurnMetadata, TurnOrigin, TurnStatus,
 };
 use domain::time::Timestamp;
@@ -65,6 +66,10 @@ pub const ADMIN: TokenId = TokenId(number(15));
 pub const CALL: CallId = CallId(number(16));
 /// A message that waited in the queue.
 pub const QUEUED: QueuedId = QueuedId(number(17));
+/// A session whose agent runs elsewhere.
+pub const PUSH_SESSION: SessionId = SessionId(number(18));
+/// Its turn, of whose prompt nobody knows whether it arrived.
+pub const DOUBTED_TURN: TurnId = TurnId(number(19));
 
 const fn number(number: u128) -> Uuid {
     Uuid::from_u128(0x0199_d2a0_7c00_7000_8000_0000_0000_0000 | number)
@@ -199,6 +204,32 @@ pub fn completed_turn() -> Turn {
         reason: None,
         completed_at: Some(at(60)),
         updated_at: at(60),
+        ..turn()
+    }
+}
+
+/// The dispatch in doubt.
+#[must_use]
+pub fn dispatch() -> Dispatch {
+    Dispatch { turn_id: DOUBTED_TURN, session_id: PUSH_SESSION, task_id: TASK, pending_id: None, attempted_at: at(80) }
+}
+
+/// What an operator has found out about it.
+#[must_use]
+pub fn settle_turn() -> SettleTurn {
+    SettleTurn { verdict: SettledAs::Accepted, note: "The runner's log has it at 14:02.".to_owned() }
+}
+
+/// The turn after that.
+#[must_use]
+pub fn settled_turn() -> Turn {
+    Turn {
+        id: DOUBTED_TURN,
+        session_id: PUSH_SESSION,
+        note: Some(settle_turn().note),
+        started_at: Some(at(90)),
+        created_at: at(80),
+        updated_at: at(90),
         ..turn()
     }
 }
