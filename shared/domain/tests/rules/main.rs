@@ -6,5 +6,6 @@ mod model;
 mod nothing_lost;
 mod outcomes;
 mod properties;
+mod reservations;
 mod stage;
 mod table;
