@@ -73,6 +73,7 @@ impl Store {
         allowance: std::time::Duration,
         limit: u32,
     ) -> Result<Vec<SessionId>, StoreError> {
+        let allowance_s = allowance.as_secs_f64();
         let ids = sqlx::query_scalar!(
             "
             select t.session_id
@@ -84,7 +85,7 @@ impl Store {
             order by t.deadline_at limit $3
             ",
             me.0,
-            allowance.as_secs_f64(),
+            allowance_s,
             i64::from(limit)
         )
         .fetch_all(&self.pool)
