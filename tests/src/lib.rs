@@ -11,8 +11,10 @@
 //! | [`scenario`] | agents that work and persons that answer until everything is settled |
 //! | [`stage`] | an agent that waits, and that it was told once |
 //! | [`mcp`] | an agent over MCP that sees every event of its streams |
+//! | [`callers`] | agents over MCP that call until they are answered, and what they were told |
 //! | [`readers`] | a subscriber in NATS and a reader of server-sent events, and what they must have seen |
 //! | [`link`] | links that are cut, held, or broken in the middle of a commit |
+//! | [`dice`] | chance that can be repeated |
 //! | [`sql`] | what no interface shows, and row locks that somebody else holds |
 //! | [`ports`] | ports that stay a test's own over restarts |
 //! | [`raw`] | HTTP that no typed client would send |
@@ -24,9 +26,11 @@
 
 pub mod agent;
 pub mod binaries;
+pub mod callers;
 pub mod cli;
 pub mod cluster;
 pub mod dev;
+pub mod dice;
 pub mod link;
 pub mod mcp;
 pub mod people;

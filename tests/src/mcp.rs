@@ -107,6 +107,21 @@ impl McpAgent {
         bail!("there is no instance")
     }
 
+    /// Calls a tool that answers at once.
+    ///
+    /// # Errors
+    /// When the call is refused or breaks.
+    pub async fn tool(&self, name: &str, arguments: &Value) -> Result<Value> {
+        let params = json!({ "name": name, "arguments": arguments });
+        let message = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params });
+        let sent = timeout(PATIENCE, self.request(Method::POST).json(&message).send());
+        let response = sent.await.context("no answer")??.error_for_status()?;
+        let answer: Value = response.json().await?;
+        let result = &answer["result"]["structuredContent"];
+        ensure!(result.is_object(), "no result: {answer}");
+        Ok(result.clone())
+    }
+
     fn request(&self, method: Method) -> RequestBuilder {
         let accepted = "application/json, text/event-stream";
         self.http.request(method, &self.url).bearer_auth(self.token.expose()).header("accept", accepted)

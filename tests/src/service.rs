@@ -150,6 +150,11 @@ impl Service {
         Ok(())
     }
 
+    /// Whether its process has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.process.as_mut().is_some_and(|process| !process.is_running().unwrap_or(false))
+    }
+
     /// Asks it to end (SIGTERM) and waits for that.
     ///
     /// # Errors

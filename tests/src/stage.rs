@@ -174,4 +174,23 @@ impl Cluster {
         ensure!(counts == "1|1", "responses that count | ways they went: {counts}");
         Ok(())
     }
+
+    /// Checks that every response that counts was handed on once: confirmed to who waited, carried by one turn, or, a
+    /// skip, only recorded.
+    ///
+    /// # Errors
+    /// With those that were not.
+    pub async fn every_answer_went_once(&self) -> Result<()> {
+        let wrong = self
+            .sql(
+                "select i.claim_id, i.status, i.delivery, w.ways from delivery_intents i cross join lateral (
+                     select (select count(*) from deliveries d where d.claim_id = i.claim_id)
+                          + (select count(*) from turns t where t.claim_id = i.claim_id) as ways) w
+                 where i.status = 'confirmed' and w.ways <> (i.delivery <> 'recorded')::int
+                    or i.status = 'restored' and w.ways > 0",
+            )
+            .await?;
+        ensure!(wrong.is_empty(), "responses and the ways they went: {wrong}");
+        Ok(())
+    }
 }
