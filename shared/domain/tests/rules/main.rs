@@ -6,6 +6,7 @@ mod model;
 mod nothing_lost;
 mod outcomes;
 mod properties;
+mod queue;
 mod reservations;
 mod stage;
 mod table;
