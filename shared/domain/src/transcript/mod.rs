@@ -19,7 +19,7 @@
 
 mod anthropic;
 mod builder;
-//mod import;
+mod import;
 mod ledger;
 mod openai_chat;
 mod openai_responses;
@@ -28,7 +28,7 @@ pub mod told;
 pub mod validate;
 
 pub use builder::{Builder, anthropic, build, openai_chat, openai_responses};
-//pub use import::{ImportError, Repair, Repairs, import};
+pub use import::{ImportError, Repair, Repairs, import};
 pub use ledger::{Block, Ledger, Prompt, Reply, Round, Thinking, ToolCall, Turn};
 pub use validate::rows::{Damaged, Fault, Row};
 

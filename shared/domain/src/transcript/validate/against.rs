@@ -95,7 +95,7 @@ pub fn appended(earlier: &str, later: &str) -> Option<Refusal> {
     let (Ok(earlier), Ok(later)) = parsed else {
         return Some(refused(Rule::Shape, "the body is no list"));
     };
-    let Some((last, before)) = earlier.split_last() else { return None };
+    let (last, before) = earlier.split_last()?;
     let same = later.get(..before.len()).is_some_and(|part| part == before);
     let grown = later.get(before.len()).is_some_and(|message| has_grown(last, message));
     if same && grown { None } else { Some(refused(Rule::O11, "a message is not what it was")) }
