@@ -22,9 +22,9 @@ pub(super) fn read<N: FnMut() -> Uuid>(scribe: &mut Scribe<N>, message: &At<'_>)
     }
     if let Value::String(text) = content.value {
         if by_user {
-            scribe.user(text)
+            scribe.user(text);
         } else {
-            scribe.text(text)
+            scribe.text(text);
         }
         return Ok(());
     }

@@ -1,0 +1,80 @@
+//! Holds every body against the oracle, and the incremental builder against a new one.
+
+use crate::world::World;
+use domain::transcript::validate::{appended, history_refusal, refusal, said, thinking_unchanged};
+use domain::transcript::{Builder, Wire, build};
+use serde_json::Value;
+use strum::IntoEnumIterator as _;
+
+/// What is known of the bodies before.
+#[derive(Default)]
+pub(crate) struct Judge {
+    builders: Vec<Builder>,
+    earlier: Vec<(Wire, String)>,
+    /// Requests that were judged.
+    pub(crate) requests: usize,
+}
+
+impl Judge {
+    /// Something was deleted: bodies begin anew.
+    pub(crate) fn forget(&mut self) {
+        self.builders.clear();
+        self.earlier.clear();
+    }
+
+    /// Memory is gone. The bytes must be the same all the same.
+    pub(crate) fn restart(&mut self) {
+        self.builders.clear();
+    }
+}
+
+impl World {
+    /// Judges the body of a request that is about to leave.
+    pub(crate) fn judge_request(&mut self) {
+        self.judge.requests += 1;
+        for wire in Wire::iter() {
+            let body = self.body(wire);
+            let parsed: Value = serde_json::from_str(&body).expect("a body is JSON");
+            assert_eq!(refusal(wire, &parsed), None, "{wire} {body}");
+        }
+    }
+
+    /// Judges what the model would be told if it were asked now.
+    pub(crate) fn judge_history(&mut self) {
+        for wire in Wire::iter() {
+            self.body(wire);
+        }
+    }
+
+    fn body(&mut self, wire: Wire) -> String {
+        let full = build(wire, &self.ledger).expect("the rows are sound");
+        assert_eq!(self.incremental(wire), full, "{wire}: what is read step by step is told as if read at once");
+        let body: Value = serde_json::from_str(&full).expect("a body is JSON");
+        assert_eq!(history_refusal(wire, &body), None, "{wire} {full}");
+        let accepted: Vec<&str> = self.taken.iter().map(|(_, text)| text.as_str()).collect();
+        let withdrawn: Vec<&str> = self.withdrawn.iter().map(String::as_str).collect();
+        assert_eq!(said(wire, &body, &accepted, &withdrawn), None, "{wire} {full}");
+        let issued = if wire == self.wire { self.issued.as_slice() } else { &[] };
+        assert_eq!(thinking_unchanged(wire, &body, issued), None, "{wire} {full}");
+        match self.judge.earlier.iter_mut().find(|(of, _)| *of == wire) {
+            Some((_, earlier)) => {
+                assert_eq!(appended(earlier, &full), None, "{wire}\n{earlier}\n{full}");
+                earlier.clone_from(&full);
+            }
+            None => self.judge.earlier.push((wire, full.clone())),
+        }
+        full
+    }
+
+    fn incremental(&mut self, wire: Wire) -> String {
+        if self.judge.builders.is_empty() {
+            self.judge.builders = Wire::iter().map(Builder::new).collect();
+        }
+        let place = Wire::iter().position(|of| of == wire).expect("every wire has a builder");
+        let builder = &mut self.judge.builders[place];
+        let sealed = builder.sealed().unwrap_or(i64::MIN);
+        let new = self.ledger.turns.partition_point(|turn| turn.generation <= sealed);
+        builder.extend(&self.ledger.turns[new..]).expect("the rows are sound");
+        builder.body()
+    }
+}
