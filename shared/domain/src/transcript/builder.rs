@@ -138,16 +138,14 @@ impl Builder {
         if !turn.is_told() {
             return Ok(());
         }
-        let sayable = turn.rounds.iter().filter(|round| is_sayable(turn, round) && round.says_something());
-        let sayable: Vec<&Round> = sayable.collect();
+        let sayable = sayable(turn);
         let live: Vec<&str> =
             turn.prompts.iter().filter(|prompt| !prompt.deleted).map(|prompt| prompt.text.as_str()).collect();
-        if live.is_empty() && sayable.is_empty() {
-            return Ok(());
-        }
         match (live.is_empty(), turn.prompts.is_empty()) {
             (false, _) => live.into_iter().for_each(|text| self.prompt(text)),
+            // Always, so that the model is spoken to in a request, and that none of it goes away when the turn ends.
             (true, false) => self.prompt(told::DELETED_PROMPT),
+            (true, true) if sayable.is_empty() => return Ok(()),
             (true, true) => self.prompt(told::NO_PROMPT),
         }
         for round in sayable {
@@ -201,9 +199,17 @@ impl Builder {
     }
 }
 
-/// Whether a request can be made from the round: its reply stands, and nothing of it can change.
-fn is_sayable(turn: &Turn, round: &Round) -> bool {
-    turn.status.is_terminal() || (round.finished && !round.has_open_call())
+/// The rounds that are told. Of an open turn these are rounds of which nothing can change, and they end with results,
+/// because the next request does: a reply whose calls were deleted is told when something follows it.
+fn sayable(turn: &Turn) -> Vec<&Round> {
+    let open = !turn.status.is_terminal();
+    let stands = |round: &&Round| !open || (round.finished && !round.has_open_call());
+    let mut rounds: Vec<&Round> =
+        turn.rounds.iter().take_while(stands).filter(|round| round.says_something()).collect();
+    while open && rounds.last().is_some_and(|round| round.calls().all(|call| call.deleted)) {
+        rounds.pop();
+    }
+    rounds
 }
 
 /// Whether a block of thinking stays. It stands with what it led to, or it goes whole.

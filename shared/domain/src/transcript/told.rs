@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The line before the prompt that follows a reply that broke off.
 pub const INTERRUPTED_MARKER: &str = "[The previous reply was interrupted.]";
-/// Stands where a deleted prompt was, if a reply to it is still told.
+/// Stands where a deleted prompt was, because somebody must have spoken before the reply to it.
 pub const DELETED_PROMPT: &str = "[The message that stood here was deleted.]";
 /// Stands before what an agent said without having been asked.
 pub const NO_PROMPT: &str = "[No message: the assistant began by itself.]";

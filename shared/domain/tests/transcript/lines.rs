@@ -417,19 +417,34 @@ fn what_was_deleted_is_left_out_and_a_call_goes_with_its_result() {
     }
 }
 
-// The same: a turn of which nothing is left leaves nothing behind, and what it had to say is said by the next.
+// The same: of a turn that was deleted whole a line stays, so that no earlier byte depends on how the turn went on.
 #[test]
-fn a_turn_that_was_deleted_whole_leaves_nothing() {
+fn a_turn_that_was_deleted_whole_leaves_a_line() {
     let mut world = asked(Wire::Anthropic, "one");
     world.chunk(&Chunk::Text("I beg"));
-    world.close(TurnStatus::Cancelled);
+    world.done(&[]);
     ask(&mut world, "two");
-    world.done(&[]);
-    ask(&mut world, "three");
-    world.done(&[]);
     world.delete(2);
-    let marked = format!("{}\nthree", told::INTERRUPTED_MARKER);
-    assert_eq!(messages(&world), json!([user("one"), assistant("I beg"), user(&marked)]));
+    let told = json!([user("one"), assistant("I beg"), user(told::DELETED_PROMPT)]);
+    assert_eq!(messages(&world), told, "the model is spoken to, or the request would be refused");
+    world.done(&[]);
+    assert_eq!(messages(&world), told);
+}
+
+// The same, in the midst of a turn: without its call a reply would stand last, as if the model had to go on with it.
+#[test]
+fn a_reply_whose_call_was_deleted_is_told_when_something_follows() {
+    let mut world = asked(Wire::Anthropic, "go");
+    world.chunk(&Chunk::Text("Look"));
+    world.done(&[("read", Always)]);
+    world.result(0, &Output::Json);
+    world.delete(2);
+    assert_eq!(messages(&world), json!([user("go")]));
+    world.request();
+    world.chunk(&Chunk::Text("Done"));
+    world.done(&[]);
+    let texts = ["Look", "Done"].map(|text| json!({ "type": "text", "text": text }));
+    assert_eq!(messages(&world), json!([user("go"), { "role": "assistant", "content": texts }]));
 }
 
 // "A withdrawn message is in no request, ever." "Two equal texts are two messages."

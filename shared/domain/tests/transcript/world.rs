@@ -114,6 +114,11 @@ impl World {
         }
     }
 
+    /// Whether nobody waits for the model.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     /// The head of the queue becomes a reservation.
     pub(crate) fn dispatch(&mut self) {
         if self.phase != Phase::Idle {

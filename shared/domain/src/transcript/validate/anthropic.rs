@@ -15,9 +15,10 @@ pub(super) fn judge(messages: &[Value], thinks: bool, end: End) -> Result<(), Re
     let mut asked: Vec<&str> = Vec::new();
     let mut before = "";
     for (place, message) in messages.iter().enumerate() {
-        let role = role(place, message, before)?;
+        let role = role(place, message)?;
         let blocks = blocks(place, message)?;
         judge_results(place, role, blocks, &asked)?;
+        judge_order(role, before)?;
         asked = judge_blocks(place, role, blocks, &mut ids)?;
         before = role;
     }
@@ -32,13 +33,18 @@ pub(super) fn judge(messages: &[Value], thinks: bool, end: End) -> Result<(), Re
     if thinks { judge_cycle(messages) } else { Ok(()) }
 }
 
-fn role<'a>(place: usize, message: &'a Value, before: &str) -> Result<&'a str, Refusal> {
+fn role(place: usize, message: &Value) -> Result<&str, Refusal> {
     let role = message["role"].as_str().unwrap_or_default();
-    if role != "user" && role != "assistant" {
-        let words = format!("messages.{place}: Input should be 'user' or 'assistant' for field `role`");
-        return Err(refused(Rule::Shape, words));
+    if role == "user" || role == "assistant" {
+        return Ok(role);
     }
-    if place == 0 && role != "user" {
+    let words = format!("messages.{place}: Input should be 'user' or 'assistant' for field `role`");
+    Err(refused(Rule::Shape, words))
+}
+
+/// Whether this role may speak after that one; before the first message it is empty.
+fn judge_order(role: &str, before: &str) -> Result<(), Refusal> {
+    if before.is_empty() && role != "user" {
         return Err(refused(Rule::O6, "messages: first message must use the \"user\" role"));
     }
     if role == before {
@@ -47,7 +53,7 @@ fn role<'a>(place: usize, message: &'a Value, before: &str) -> Result<&'a str, R
         );
         return Err(refused(Rule::O7, words));
     }
-    Ok(role)
+    Ok(())
 }
 
 fn blocks(place: usize, message: &Value) -> Result<&[Value], Refusal> {
