@@ -270,7 +270,7 @@ fn a_body_that_is_not_appended_to_is_found() {
 fn a_result_that_is_missing_is_always_found() {
     let mut found = 0;
     for wire in Wire::iter() {
-        for world in worlds(wire, 150) {
+        for world in worlds(wire, 80) {
             let text = build(wire, &world.ledger).expect("the rows are sound");
             let body: Value = serde_json::from_str(&text).expect("JSON");
             for broken in without_each_result(wire, &body) {

@@ -46,7 +46,12 @@ impl World {
         }
     }
 
-    /// Judges what the model would be told if it were asked now.
+    /// Judges what the model would be told now.
+    pub(crate) fn judge_step(&mut self) {
+        self.body(self.wire);
+    }
+
+    /// Judges what any model would be told now.
     pub(crate) fn judge_history(&mut self) {
         for wire in Wire::iter() {
             self.body(wire);

@@ -280,11 +280,11 @@ impl World {
             return None;
         }
         let round = self.turn().rounds.last_mut()?;
-        let calls = round.blocks.iter_mut().filter_map(|block| match block {
+        let mut calls = round.blocks.iter_mut().filter_map(|block| match block {
             Block::Call(call) if call.status == status => Some(call),
             _ => None,
         });
-        calls.cycle_nth(nth % count)
+        calls.nth(nth % count)
     }
 
     /// A person allows a call, for this time or for the whole session.
@@ -325,11 +325,11 @@ impl World {
     /// A result for a call that is closed: kept, shown to people, and told to no model.
     fn late_result(&mut self, nth: usize, output: &Output) {
         let blocks = self.ledger.turns.iter_mut().flat_map(|turn| &mut turn.rounds).flat_map(|round| &mut round.blocks);
-        let calls = blocks.filter_map(|block| match block {
+        let mut calls = blocks.filter_map(|block| match block {
             Block::Call(call) if call.status.is_terminal() => Some(call),
             _ => None,
         });
-        if let Some(call) = calls.cycle_nth(nth) {
+        if let Some(call) = calls.nth(nth) {
             call.late_output = output.row().1;
             self.seen.insert("late result");
         }
@@ -400,7 +400,7 @@ impl World {
             }
         }
         let count = rows.len();
-        if let Some((deleted, prompt)) = rows.into_iter().cycle_nth(if count == 0 { 0 } else { nth % count }) {
+        if let Some((deleted, prompt)) = rows.into_iter().nth(if count == 0 { 0 } else { nth % count }) {
             *deleted = true;
             self.taken.retain(|(id, _)| Some(*id) != prompt);
             self.seen.insert("deleted");
@@ -430,7 +430,9 @@ impl Output {
 /// Thinking as a provider issues it.
 pub(crate) fn thinking(wire: Wire, number: u128) -> Value {
     match wire {
-        Wire::Anthropic if number % 3 == 0 => json!({ "type": "redacted_thinking", "data": format!("data{number}") }),
+        Wire::Anthropic if number.is_multiple_of(3) => {
+            json!({ "type": "redacted_thinking", "data": format!("data{number}") })
+        }
         Wire::Anthropic => {
             json!({ "type": "thinking", "thinking": format!("hm {number}"), "signature": format!("sig{number}") })
         }
@@ -440,12 +442,3 @@ pub(crate) fn thinking(wire: Wire, number: u128) -> Value {
         }),
     }
 }
-
-/// The element at a place that is counted around by the caller.
-trait CycleNth: Iterator + Sized {
-    fn cycle_nth(mut self, nth: usize) -> Option<Self::Item> {
-        self.nth(nth)
-    }
-}
-
-impl<I: Iterator> CycleNth for I {}
