@@ -212,6 +212,16 @@ fn openai_responses_refuses() {
     );
 }
 
+/// A history may end with the assistant, but not with white space after its last word.
+#[test]
+fn white_space_at_the_end_of_a_history_is_found() {
+    let body = |text: &str| json!([{ "role": "user", "content": "go" }, { "role": "assistant", "content": text }]);
+    let rule = |body: &Value| history_refusal(Wire::Anthropic, body).map(|found| found.rule);
+    assert_eq!(rule(&body("Yes")), None);
+    assert_eq!(rule(&body("Yes ")), Some(Rule::O5));
+    assert_eq!(refusal(Wire::Anthropic, &body("Yes")).map(|found| found.rule), Some(Rule::O6));
+}
+
 /// O8 and O10.
 #[test]
 fn what_nobody_said_or_somebody_took_back_is_found() {

@@ -25,12 +25,22 @@ pub(super) fn judge(messages: &[Value], thinks: bool, end: End) -> Result<(), Re
     if !asked.is_empty() {
         return Err(unanswered(messages.len() - 1, &asked));
     }
+    if end == End::History && messages.last().is_some_and(ends_in_space) {
+        return Err(refused(Rule::O5, "messages: final assistant content cannot end with trailing whitespace"));
+    }
     if end == End::Request && before != "user" {
         let words =
             "This model does not support assistant message prefill. The conversation must end with a user message.";
         return Err(refused(Rule::O6, words));
     }
     if thinks { judge_cycle(messages) } else { Ok(()) }
+}
+
+/// Whether a last word of the assistant has white space at its end.
+fn ends_in_space(message: &Value) -> bool {
+    let content = &message["content"];
+    let text = content.as_str().or_else(|| content.as_array()?.last()?["text"].as_str());
+    message["role"] == "assistant" && text.is_some_and(|text| text.trim_end() != text)
 }
 
 fn role(place: usize, message: &Value) -> Result<&str, Refusal> {

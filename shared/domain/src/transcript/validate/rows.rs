@@ -61,9 +61,6 @@ pub enum Fault {
     /// A call of a closed turn that can still change.
     #[error("it is open, and its turn is closed")]
     OpenCall,
-    /// A reply came although calls of the one before were open.
-    #[error("a call of it is open, and another round follows")]
-    OpenCallFollowed,
     /// Rounds do not rise.
     #[error("its number does not follow on that of the round before")]
     RoundOrder,
@@ -124,9 +121,6 @@ fn check_round(turn: &Turn, round: &Round, followed: bool) -> Result<(), (Row, F
         if !call.status.is_terminal() && turn.status.is_terminal() {
             return Err((row, Fault::OpenCall));
         }
-    }
-    if followed && round.has_open_call() {
-        return Err((this, Fault::OpenCallFollowed));
     }
     Ok(())
 }

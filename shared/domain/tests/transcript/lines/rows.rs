@@ -4,6 +4,7 @@ use super::{ask, asked};
 use crate::world::{Chunk, Output, World};
 use domain::object::CallPolicy::Always;
 use domain::object::{CallStatus, TurnStatus};
+use domain::transcript::validate::appended;
 use domain::transcript::{Block, Builder, Damaged, Fault, Row, ToolCall, Wire, anthropic};
 
 // "the transcript builder itself contains no repair, only a check that fails loudly with the row"
@@ -39,11 +40,6 @@ fn a_damaged_row_is_named() {
         fault(|world| world.ledger.turns[0].rounds[1].round = 0),
         fault(|world| world.ledger.turns[0].rounds[0].finished = false),
         fault(|world| world.ledger.turns[1].status = TurnStatus::Completed),
-        fault(|world| {
-            world.ledger.turns.truncate(1);
-            world.ledger.turns[0].status = TurnStatus::Running;
-            set(world, 0, |call| call.status = CallStatus::Running);
-        }),
     ];
     let found: Vec<Fault> = faults.iter().map(|damaged| damaged.fault).collect();
     assert_eq!(
@@ -59,7 +55,6 @@ fn a_damaged_row_is_named() {
             Fault::RoundOrder,
             Fault::UnfinishedFollowed,
             Fault::UnfinishedCompleted,
-            Fault::OpenCallFollowed,
         ]
     );
     let Damaged { turn, row, .. } = faults[4];
@@ -92,4 +87,22 @@ fn a_builder_goes_on_after_damage() {
     );
     builder.extend(&world.ledger.turns[1..]).expect("it is sound");
     assert_eq!(Ok(builder.body()), anthropic(&world.ledger));
+}
+
+// An agent that talks while its tools run is told up to the first call that is open.
+#[test]
+fn what_follows_an_open_call_waits_for_it() {
+    let mut world = asked(Wire::Anthropic, "go");
+    world.done(&[("read", Always), ("write", Always)]);
+    world.result(0, &Output::Json);
+    world.result(0, &Output::Json);
+    world.request();
+    world.chunk(&Chunk::Text("Done"));
+    world.done(&[]);
+    let whole = anthropic(&world.ledger).expect("the rows are sound");
+    world.ledger.turns[0].status = TurnStatus::Running;
+    set(&mut world, 1, |call| call.status = CallStatus::Running);
+    let waits = anthropic(&world.ledger).expect("an open call is no damage in an open turn");
+    assert_eq!(waits, r#"[{"role":"user","content":[{"type":"text","text":"go"}]}]"#);
+    assert_eq!(appended(&waits, &whole), None);
 }
