@@ -48,54 +48,75 @@ pub(crate) enum Op {
     Fumble,
 }
 
-fn chunk() -> impl Strategy<Value = Chunk> {
-    prop_oneof![
-        2 => Just(Chunk::Thinking),
-        2 => Just(Chunk::ThinkingEnd),
-        3 => (0..REPLIES.len()).prop_map(|text| Chunk::Text(REPLIES[text])),
-        1 => Just(Chunk::CallBegins),
-    ]
+/// A number that choices are read from. Strategies for each choice take longer than what is tested.
+struct Dice(u32);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        let sides = u32::try_from(sides).expect("few sides");
+        let side = self.0 % sides;
+        self.0 /= sides;
+        usize::try_from(side).expect("few sides")
+    }
+
+    fn pick<T: Clone>(&mut self, among: &[T]) -> T {
+        among[self.roll(among.len())].clone()
+    }
+
+    fn chunk(&mut self) -> Chunk {
+        match self.roll(8) {
+            0 | 1 => Chunk::Thinking,
+            2 | 3 => Chunk::ThinkingEnd,
+            4 => Chunk::CallBegins,
+            _ => Chunk::Text(self.pick(&REPLIES)),
+        }
+    }
+
+    fn output(&mut self) -> Output {
+        match self.roll(8) {
+            0 => Output::Text(" "),
+            1 => Output::Json,
+            2 => Output::Nothing,
+            3 | 4 => Output::Error("broken"),
+            5 => Output::Error(""),
+            _ => Output::Text("42"),
+        }
+    }
+
+    fn calls(&mut self) -> Vec<(usize, CallPolicy)> {
+        use CallPolicy::{Always, Ask, Never};
+        let count = self.roll(4);
+        (0..count).map(|_| (self.roll(TOOLS.len()), self.pick(&[Ask, Ask, Always, Always, Always, Never]))).collect()
+    }
+
+    fn op(&mut self) -> Op {
+        match self.roll(90) {
+            0..40 => Op::Go(self.calls()),
+            40..46 => Op::Send(self.roll(TEXTS.len()), self.roll(5) > 0),
+            46..49 => Op::Dispatch,
+            49..52 => Op::Request,
+            52..66 => Op::Chunk(self.chunk()),
+            66..69 => Op::Done(self.calls()),
+            69..72 => Op::Approve(self.roll(3), self.roll(10) == 0),
+            72..74 => Op::Deny(self.roll(3), self.roll(2) == 0),
+            74..78 => Op::Result(self.roll(3), self.output()),
+            78..80 => Op::Stop,
+            80 => Op::ProviderError,
+            81 => Op::Deadline,
+            82 => Op::ExecutionLost,
+            83 => Op::Crash,
+            84 => Op::RollBack,
+            85 => Op::NotAccepted,
+            86 => Op::Withdraw(self.roll(3)),
+            87 | 88 => Op::Delete(self.roll(20)),
+            _ => Op::Fumble,
+        }
+    }
 }
 
-fn output() -> impl Strategy<Value = Output> {
-    prop_oneof![
-        2 => Just(Output::Text("42")),
-        1 => Just(Output::Text(" ")),
-        1 => Just(Output::Json),
-        1 => Just(Output::Nothing),
-        2 => Just(Output::Error("broken")),
-        1 => Just(Output::Error("")),
-    ]
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    let policy = prop_oneof![
-        3 => Just(CallPolicy::Ask),
-        4 => Just(CallPolicy::Always),
-        1 => Just(CallPolicy::Never),
-    ];
-    let calls = || prop::collection::vec((0..TOOLS.len(), policy.clone()), 0..4);
-    prop_oneof![
-        40 => calls().prop_map(Op::Go),
-        6 => (0..TEXTS.len(), prop::bool::weighted(0.8)).prop_map(|(text, person)| Op::Send(text, person)),
-        3 => Just(Op::Dispatch),
-        3 => Just(Op::Request),
-        14 => chunk().prop_map(Op::Chunk),
-        4 => calls().prop_map(Op::Done),
-        4 => (0..3_usize, prop::bool::weighted(0.1)).prop_map(|(nth, all)| Op::Approve(nth, all)),
-        2 => (0..3_usize, any::<bool>()).prop_map(|(nth, reason)| Op::Deny(nth, reason)),
-        6 => (0..3_usize, output()).prop_map(|(nth, output)| Op::Result(nth, output)),
-        3 => Just(Op::Stop),
-        1 => Just(Op::ProviderError),
-        1 => Just(Op::Deadline),
-        1 => Just(Op::ExecutionLost),
-        1 => Just(Op::Crash),
-        1 => Just(Op::RollBack),
-        1 => Just(Op::NotAccepted),
-        1 => (0..3_usize).prop_map(Op::Withdraw),
-        2 => (0..20_usize).prop_map(Op::Delete),
-        1 => Just(Op::Fumble),
-    ]
+fn script(ops_max: usize) -> impl Strategy<Value = Vec<Op>> {
+    let numbers = prop::collection::vec(any::<u32>(), 1..ops_max);
+    numbers.prop_map(|numbers| numbers.into_iter().map(|number| Dice(number).op()).collect())
 }
 
 impl World {
@@ -166,9 +187,8 @@ pub(crate) fn play(wire: Wire, script: &[Op]) -> World {
     world
 }
 
-fn script() -> impl Strategy<Value = Vec<Op>> {
-    prop::collection::vec(op(), 1..24)
-}
+/// Long enough for a few turns.
+const OPS_MAX: usize = 26;
 
 /// Section 3: the rules hold for every request body any provider is ever sent. 21,000 scripts in all.
 macro_rules! properties {
@@ -179,7 +199,7 @@ macro_rules! properties {
             })]
             $(
                 #[test]
-                fn $name(script in script()) {
+                fn $name(script in script(OPS_MAX)) {
                     play($wire, &script);
                 }
             )+
@@ -199,7 +219,7 @@ properties! {
 /// Worlds that scripts of a fixed seed lead to.
 pub(crate) fn worlds(wire: Wire, count: usize) -> impl Iterator<Item = World> {
     let mut runner = TestRunner::deterministic();
-    let script = prop::collection::vec(op(), 1..60);
+    let script = script(60);
     (0..count).map(move |_| {
         let ops = script.new_tree(&mut runner).expect("a script can always be made").current();
         play(wire, &ops)
