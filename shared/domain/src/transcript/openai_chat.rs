@@ -49,7 +49,8 @@ pub(super) fn result(is_error: bool, text: &str) -> String {
 
 fn thinking(told: &Told<'_>) -> String {
     let texts = told.parts.iter().filter_map(|part| if let Part::Thinking(text) = part { text.as_str() } else { None });
-    let text = texts.collect::<Vec<_>>().join("\n\n");
+    // One string to its provider, in however many pieces it was kept.
+    let text: String = texts.collect();
     if text.is_empty() { text } else { format!(r#""reasoning_content":{},"#, quoted(&text)) }
 }
 

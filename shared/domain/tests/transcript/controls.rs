@@ -16,8 +16,7 @@ fn sound(wire: Wire) -> (World, String, Value) {
     world.send("go", true);
     world.dispatch();
     world.request();
-    world.chunk(&Chunk::Thinking);
-    world.chunk(&Chunk::ThinkingEnd);
+    world.chunk(&Chunk::Thought);
     world.chunk(&Chunk::Text("Look"));
     world.done(&[("read", Always), ("shell", Always)]);
     world.result(0, &Output::Json);

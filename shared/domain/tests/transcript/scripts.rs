@@ -64,10 +64,11 @@ impl Dice {
     }
 
     fn chunk(&mut self) -> Chunk {
-        match self.roll(8) {
-            0 | 1 => Chunk::Thinking,
-            2 | 3 => Chunk::ThinkingEnd,
-            4 => Chunk::CallBegins,
+        match self.roll(12) {
+            0 => Chunk::Thinking,
+            1 => Chunk::ThinkingEnd,
+            2 => Chunk::CallBegins,
+            3..7 => Chunk::Thought,
             _ => Chunk::Text(self.pick(&REPLIES)),
         }
     }
@@ -94,8 +95,8 @@ impl Dice {
             0..40 => Op::Go(self.calls()),
             40..46 => Op::Send(self.roll(TEXTS.len()), self.roll(5) > 0),
             46..49 => Op::Dispatch,
-            49..52 => Op::Request,
-            52..66 => Op::Chunk(self.chunk()),
+            49 => Op::Request,
+            50..66 => Op::Chunk(self.chunk()),
             66..69 => Op::Done(self.calls()),
             69..72 => Op::Approve(self.roll(3), self.roll(10) == 0),
             72..74 => Op::Deny(self.roll(3), self.roll(2) == 0),

@@ -26,6 +26,8 @@ pub(crate) enum Chunk {
     Thinking,
     /// Thinking comes to its end, with what proves it.
     ThinkingEnd,
+    /// Both at once.
+    Thought,
     Text(&'static str),
     /// A call whose arguments have not finished: no row is written.
     CallBegins,
@@ -198,6 +200,10 @@ impl World {
         }
         let (id, wire) = (MessageId(self.id()), self.wire);
         match chunk {
+            Chunk::Thought => {
+                self.chunk(&Chunk::Thinking);
+                self.chunk(&Chunk::ThinkingEnd);
+            }
             Chunk::Text(text) => {
                 let reply = Reply { id, text: (*text).to_owned(), deleted: false };
                 self.partial().blocks.push(Block::Text(reply));

@@ -71,7 +71,7 @@ pub fn thinking_unchanged(wire: Wire, body: &Value, issued: &[Value]) -> Option<
             Wire::OpenAiChat => item.get("reasoning_content").into_iter().collect(),
             Wire::OpenAiResponses => (item["type"] == "reasoning").then_some(item).into_iter().collect(),
         };
-        if found.iter().any(|thinking| !issued.contains(thinking)) {
+        if found.iter().any(|thinking| !is_made_of(thinking, issued)) {
             let words = format!(
                 "messages.{place}: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be \
                  modified. These blocks must remain as they were in the original response."
@@ -80,6 +80,15 @@ pub fn thinking_unchanged(wire: Wire, body: &Value, issued: &[Value]) -> Option<
         }
     }
     None
+}
+
+/// Whether thinking was issued as it is; a string may have been issued in pieces.
+fn is_made_of(thinking: &Value, issued: &[Value]) -> bool {
+    let rest_is_made = |piece: &Value| {
+        let piece = piece.as_str().filter(|piece| !piece.is_empty())?;
+        Some(is_made_of(&Value::from(thinking.as_str()?.strip_prefix(piece)?), issued))
+    };
+    issued.contains(thinking) || issued.iter().any(|piece| rest_is_made(piece) == Some(true))
 }
 
 /// O11: the later body is the earlier one with something appended: in its bytes up to the closing brackets, and in its

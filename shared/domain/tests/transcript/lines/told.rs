@@ -14,8 +14,7 @@ use strum::IntoEnumIterator as _;
 fn thinking_is_whole_or_absent() {
     for wire in Wire::iter() {
         let mut world = asked(wire, "go");
-        world.chunk(&Chunk::Thinking);
-        world.chunk(&Chunk::ThinkingEnd);
+        world.chunk(&Chunk::Thought);
         world.chunk(&Chunk::Thinking);
         world.chunk(&Chunk::Text("Look"));
         world.done(&[("read", Always)]);
@@ -29,12 +28,27 @@ fn thinking_is_whole_or_absent() {
             assert!(!told.contains(&issued), "one provider's thinking means nothing to another: {told}");
         }
         world.request();
-        world.chunk(&Chunk::Thinking);
-        world.chunk(&Chunk::ThinkingEnd);
+        world.chunk(&Chunk::Thought);
         world.chunk(&Chunk::Text("partial"));
         world.close(TurnStatus::Cancelled);
         let told = build(wire, &world.ledger).expect("the rows are sound");
         assert!(told.contains("partial") && !told.contains(&world.issued[1].to_string()), "{told}");
+    }
+}
+
+// "a `reasoning` item stands with the item it produced": it goes with it, too.
+#[test]
+fn reasoning_goes_with_the_item_that_it_produced() {
+    for (wire, stays) in [(Wire::Anthropic, true), (Wire::OpenAiChat, true), (Wire::OpenAiResponses, false)] {
+        let mut world = asked(wire, "go");
+        world.chunk(&Chunk::Thought);
+        world.chunk(&Chunk::Text("Look"));
+        world.done(&[("read", Always)]);
+        world.result(0, &Output::Json);
+        world.delete(2);
+        let told = build(wire, &world.ledger).expect("the rows are sound");
+        assert!(!told.contains("Look") && told.contains("call_0"), "{told}");
+        assert_eq!(told.contains(&world.issued[0].to_string()), stays, "{told}");
     }
 }
 
@@ -44,8 +58,7 @@ fn a_request_with_thinking_on_is_taken_in_a_tool_cycle() {
     let mut world = asked(Wire::Anthropic, "go");
     for _ in 0..2 {
         world.request();
-        world.chunk(&Chunk::Thinking);
-        world.chunk(&Chunk::ThinkingEnd);
+        world.chunk(&Chunk::Thought);
         world.done(&[("read", Always)]);
         world.result(0, &Output::Json);
     }
@@ -59,8 +72,7 @@ fn a_request_with_thinking_on_is_taken_in_a_tool_cycle() {
 #[test]
 fn reasoning_stands_with_its_call() {
     let mut world = asked(Wire::OpenAiChat, "go");
-    world.chunk(&Chunk::Thinking);
-    world.chunk(&Chunk::ThinkingEnd);
+    world.chunk(&Chunk::Thought);
     world.done(&[("read", Always)]);
     world.result(0, &Output::Json);
     let chat = body(Wire::OpenAiChat, &world);
@@ -68,8 +80,7 @@ fn reasoning_stands_with_its_call() {
     assert_eq!(chat[1]["content"], Value::Null);
 
     let mut world = asked(Wire::OpenAiResponses, "go");
-    world.chunk(&Chunk::Thinking);
-    world.chunk(&Chunk::ThinkingEnd);
+    world.chunk(&Chunk::Thought);
     world.done(&[("read", Always)]);
     world.result(0, &Output::Json);
     let items = body(Wire::OpenAiResponses, &world);
@@ -187,8 +198,7 @@ fn a_repeated_id_is_replaced_by_one_of_our_own() {
 fn the_bytes_are_these() {
     let told = |wire: Wire| {
         let mut world = asked(wire, "go");
-        world.chunk(&Chunk::Thinking);
-        world.chunk(&Chunk::ThinkingEnd);
+        world.chunk(&Chunk::Thought);
         world.chunk(&Chunk::Text("Look"));
         world.done(&[("read", Always), ("shell", Always)]);
         world.result(0, &Output::Json);
