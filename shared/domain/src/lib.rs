@@ -55,3 +55,4 @@ pub mod prompt;
 pub mod session;
 pub mod sim;
 pub mod time;
+pub mod transcript;
