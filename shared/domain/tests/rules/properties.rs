@@ -1,10 +1,10 @@
 //! Random histories: whatever commands come in whatever order, from whomever, every invariant holds after each step.
 
-use crate::stage::{DEADLINE, GRACE, Stage, WAIT, complete, keyed, questions, text};
+use crate::stage::{DEADLINE, GRACE, Stage, WAIT, complete, keyed, questions, refused, text};
 use domain::ids::{ClaimId, Epoch, ExecutionId, MessageId, PendingId, TurnId};
-use domain::object::RuntimeKind;
+use domain::object::{QueuedStatus, RuntimeKind, SettledAs, TurnStatus};
 use domain::session::Rejection;
-use domain::session::decide::{Attach, Collect, Confirm, LoseWaiter, StopReason, Tick};
+use domain::session::decide::{Attach, Collect, Confirm, HandOver, LoseWaiter, StopReason, Tick, Verdict};
 use domain::session::rows::{DeliveryOutcome, IntentStatus};
 use proptest::prelude::*;
 use std::time::Duration;
@@ -48,6 +48,22 @@ enum Op {
     },
     Written {
         claim: u8,
+    },
+    Reserve {
+        claim: u8,
+        attempt: bool,
+    },
+    Mark {
+        turn: u8,
+    },
+    HandOver {
+        turn: u8,
+        verdict: u8,
+    },
+    Recover,
+    SettleTurn {
+        turn: u8,
+        accepted: bool,
     },
     Attach {
         again: Option<u8>,
@@ -104,6 +120,11 @@ fn op() -> impl Strategy<Value = Op> {
         3 => at().prop_map(|claim| Op::Resume { claim }),
         2 => at().prop_map(|claim| Op::Restore { claim }),
         2 => at().prop_map(|claim| Op::Written { claim }),
+        3 => (at(), prop::bool::weighted(0.7)).prop_map(|(claim, attempt)| Op::Reserve { claim, attempt }),
+        2 => (0_u8..2).prop_map(|turn| Op::Mark { turn }),
+        4 => (0_u8..2, 0_u8..3).prop_map(|(turn, verdict)| Op::HandOver { turn, verdict }),
+        2 => Just(Op::Recover),
+        2 => (0_u8..2, any::<bool>()).prop_map(|(turn, accepted)| Op::SettleTurn { turn, accepted }),
         3 => proptest::option::weighted(0.3, 0_u8..3).prop_map(|again| Op::Attach { again }),
         2 => (0_u8..3).prop_map(|execution| Op::Fetch { execution }),
         2 => (0_u8..3, at()).prop_map(|(execution, turn)| Op::Ack { execution, turn }),
@@ -112,15 +133,15 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (maybe(), at()).prop_map(|(execution, bundle)| Op::Collect { execution, bundle }),
         6 => (any::<bool>(), any::<bool>()).prop_map(|(absent, silent)| Op::Tick { absent, silent }),
         2 => Just(Op::TakeOver),
-        1 => (0_u8..4, at()).prop_map(|(which, at)| Op::Zombie { which, at }),
-        4 => (0_u8..4).prop_map(|span| Op::Pass { span }),
+        1 => (0_u8..5, at()).prop_map(|(which, at)| Op::Zombie { which, at }),
+        4 => (0_u8..5).prop_map(|span| Op::Pass { span }),
         1 => Just(Op::ClockBack),
         1 => prop_oneof![4 => Just(Op::End), 1 => Just(Op::DeleteSession)],
     ]
 }
 
 fn runtime() -> impl Strategy<Value = RuntimeKind> {
-    prop_oneof![4 => Just(RuntimeKind::Mailbox), 2 => Just(RuntimeKind::Demo), 1 => Just(RuntimeKind::Push)]
+    prop_oneof![3 => Just(RuntimeKind::Mailbox), 1 => Just(RuntimeKind::Demo), 4 => Just(RuntimeKind::Push)]
 }
 
 /// The newest first, so that small numbers name what just happened.
@@ -185,6 +206,9 @@ impl Play {
             Op::Resume { claim } => self.0.resume(self.intent(claim)?).map(drop).ok(),
             Op::Restore { claim } => self.0.restore(self.intent(claim)?).map(drop).ok(),
             Op::Written { claim } => self.0.written(self.intent(claim)?).ok(),
+            Op::Reserve { .. } | Op::Mark { .. } | Op::HandOver { .. } | Op::Recover | Op::SettleTurn { .. } => {
+                self.elsewhere(op)
+            }
             Op::Tick { absent, silent } => self.tick(absent, silent),
             Op::TakeOver => {
                 let next = Epoch(self.0.owner.0 + 1);
@@ -192,7 +216,8 @@ impl Play {
             }
             Op::Zombie { which, at } => self.zombie(which, at),
             Op::Pass { span } => {
-                let spans = [Duration::from_millis(1), Duration::from_secs(5), GRACE, WAIT];
+                let spans =
+                    [Duration::from_millis(1), Duration::from_secs(5), GRACE, WAIT, DEADLINE + Duration::from_secs(5)];
                 self.0.pass(spans[usize::from(span)]);
                 Some(())
             }
@@ -248,6 +273,26 @@ impl Play {
         }
     }
 
+    fn elsewhere(&mut self, op: &Op) -> Option<()> {
+        match *op {
+            Op::Reserve { claim, attempt } => self.0.reserve(self.intent(claim)?, attempt).map(drop).ok(),
+            Op::Mark { turn } => self.0.mark(self.turn(turn)?).map(drop).ok(),
+            Op::HandOver { turn, verdict } => {
+                let turn = self.turn(turn)?;
+                // Only what was marked was sent, so only of that something can have become.
+                (self.0.turn_status(turn) != TurnStatus::Reserved).then_some(())?;
+                let verdict = [Verdict::Accepted, refused(), Verdict::Unknown][usize::from(verdict)].clone();
+                self.0.hand_over(turn, verdict).map(drop).ok()
+            }
+            Op::Recover => self.0.recover().map(drop).ok(),
+            Op::SettleTurn { turn, accepted } => {
+                let verdict = if accepted { SettledAs::Accepted } else { SettledAs::NotAccepted };
+                self.0.settle(self.turn(turn)?, verdict).ok()
+            }
+            _ => None,
+        }
+    }
+
     fn tick(&mut self, absent: bool, silent: bool) -> Option<()> {
         let seen_at = if silent { self.0.world.now() - GRACE } else { self.0.world.now() };
         let absent = if absent { self.0.rows().bundles.keys().copied().collect() } else { vec![] };
@@ -262,6 +307,7 @@ impl Play {
             0 => self.0.give(&Confirm { claim_id: self.intent(at)?, epoch, grace }).err(),
             1 => self.0.give(&LoseWaiter { pending_id: self.bundle(at)?, epoch, grace }).err(),
             2 => self.0.give(&Attach { epoch, execution_id: None, name: None, grace }).err(),
+            3 => self.0.give(&HandOver { turn_id: self.turn(at)?, epoch, verdict: Verdict::Accepted, grace }).err(),
             _ => self.0.give(&Tick { epoch, absent: vec![], seen_at, grace, deadline: DEADLINE }).err(),
         };
         let deleted = self.0.rows().session.deleted_at.is_some();
@@ -287,10 +333,21 @@ impl Play {
         for claim in open {
             self.0.restore(claim).expect("the claim is there");
         }
-        let execution = self.0.attach(None).ok();
+        self.0.attach(None).ok();
         for _ in 0..40 {
             self.tick(true, true);
             self.0.check();
+            let sent = self.0.rows().reservation().map(|turn| (turn.id, turn.status));
+            match sent {
+                Some((turn, TurnStatus::Ambiguous)) => {
+                    self.0.settle(turn, SettledAs::NotAccepted).expect("it is in doubt");
+                }
+                Some((turn, _)) => drop(self.0.hand_over(turn, Verdict::Accepted).expect("it was sent")),
+                None => {}
+            }
+            self.0.check();
+            // Whoever was shut out comes again.
+            let execution = self.0.rows().session.execution_id.or_else(|| self.0.attach(None).ok());
             if let Some(execution) = execution
                 && let Ok(Some(prompt)) = self.0.fetch(execution)
             {
@@ -302,8 +359,9 @@ impl Play {
         }
         let rows = self.0.rows();
         assert!(rows.intents.values().all(|intent| intent.status != IntentStatus::Open), "a claim is stuck");
-        let in_house = rows.session.runtime.is_in_house();
-        assert!(!in_house || rows.queue.values().all(|queued| !queued.waits()), "a message is stuck: {:?}", rows.queue);
+        let moves = |status| matches!(status, QueuedStatus::Queued | QueuedStatus::Dispatching);
+        assert!(!rows.queue.values().any(|queued| moves(queued.status)), "a message is stuck: {:?}", rows.queue);
+        assert!(rows.reservation().is_none(), "a turn is neither published nor taken back");
         let waits = rows.bundles.values().any(|bundle| bundle.waiter_epoch.is_some() || bundle.grace_until.is_some());
         assert!(!waits, "somebody waits for ever");
         let open = rows.deliveries.values().filter(|delivery| delivery.outcome == DeliveryOutcome::Open);
