@@ -7,6 +7,7 @@ use crate::app::Orchestrator;
 use crate::transact::{With, pause};
 use domain::ids::{SessionId, TurnId};
 use domain::session::decide::{Handed, Recover, Restore, RestoreReply, Resume, ResumeReply};
+use futures::StreamExt as _;
 use kit::metrics::OutcomeLabel;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 /// Intents settled in one round.
 const BATCH: u32 = 256;
+/// How many are settled at the same time.
+const AT_ONCE: usize = 6;
 /// How long after its deadline an unpublished turn is left to an owner that lives.
 const ALLOWANCE: Duration = Duration::from_secs(5);
 /// Most rows named when a start is given up.
@@ -25,6 +28,18 @@ const NAMED: usize = 20;
 struct Round {
     settled: usize,
     failed: usize,
+    /// Whether there may be more.
+    full: bool,
+}
+
+impl Round {
+    const fn count(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Settled => self.settled += 1,
+            Outcome::Failed => self.failed += 1,
+            Outcome::Refused => {}
+        }
+    }
 }
 
 /// What became of one claim.
@@ -40,7 +55,7 @@ pub(crate) async fn reconcile_at_start(app: &Arc<Orchestrator>) {
     let mut attempt = 0;
     while !app.ending.is_cancelled() {
         match round(app).await {
-            Ok(Round { settled: 0, failed: 0 }) => match malformed(app).await {
+            Ok(Round { settled: 0, failed: 0, .. }) => match malformed(app).await {
                 Ok(found) if found.is_empty() => return,
                 Ok(found) => {
                     app.malformed.send_replace(Some(found.join("; ")));
@@ -70,36 +85,43 @@ pub(crate) async fn attend(app: Arc<Orchestrator>) {
             _ = rounds.tick() => {}
             () = app.ending.cancelled() => return,
         }
-        if !app.tenure.present().trust.holds() {
-            continue;
-        }
-        if let Err(why) = round(&app).await {
-            tracing::warn!(%why, "could not look for overdue claims");
+        while app.tenure.present().trust.holds() && !app.ending.is_cancelled() {
+            match round(&app).await {
+                // More than one round takes may have been left, as after the end of an instance with many sessions.
+                Ok(Round { full: true, settled: 1.., .. }) => {}
+                Ok(_) => break,
+                Err(why) => {
+                    tracing::warn!(%why, "could not look for overdue claims");
+                    break;
+                }
+            }
         }
     }
 }
 
 async fn round(app: &Arc<Orchestrator>) -> Result<Round, StoreError> {
-    let term = app.tenure.present();
-    let mut round = Round::default();
-    for intent in app.store.overdue_intents(term.epoch, BATCH).await? {
-        match restore(app, intent).await {
-            Outcome::Settled => round.settled += 1,
-            Outcome::Failed => round.failed += 1,
-            Outcome::Refused => {}
+    let epoch = app.tenure.present().epoch;
+    let overdue = app.store.overdue_intents(epoch, BATCH).await?;
+    let unpublished = app.store.overdue_reservations(epoch, ALLOWANCE, BATCH).await?;
+    let abandoned = app.store.abandoned_intents(epoch, BATCH).await?;
+    let batch = usize::try_from(BATCH).unwrap_or(usize::MAX);
+    let mut round =
+        Round { full: [overdue.len(), unpublished.len(), abandoned.len()].contains(&batch), ..Round::default() };
+    for outcomes in [
+        each(overdue, |intent| restore(app, intent)).await,
+        each(unpublished, |session| recover(app, session)).await,
+        each(abandoned, |intent| see_through(app, intent)).await,
+    ] {
+        for outcome in outcomes {
+            round.count(outcome);
         }
-    }
-    for session in app.store.overdue_reservations(term.epoch, ALLOWANCE, BATCH).await? {
-        match recover(app, session).await {
-            Outcome::Settled => round.settled += 1,
-            Outcome::Failed => round.failed += 1,
-            Outcome::Refused => {}
-        }
-    }
-    for intent in app.store.abandoned_intents(term.epoch, BATCH).await? {
-        see_through(app, intent).await;
     }
     Ok(round)
+}
+
+/// A few at a time: what was left must not take the connections of those who are at work.
+async fn each<T, F: Future<Output = Outcome>>(items: Vec<T>, settle: impl FnMut(T) -> F) -> Vec<Outcome> {
+    futures::stream::iter(items).map(settle).buffer_unordered(AT_ONCE).collect().await
 }
 
 /// Unpublished turns that do not say what they carry, of sessions that are nobody else's work. All others were settled
@@ -158,7 +180,7 @@ pub(crate) fn tell_of(app: &Orchestrator, session: SessionId, turn: TurnId, outc
 
 /// Sees the hand-off of a claim through whose claimant is gone: delivers it if an agent waits or may come back, has a
 /// new turn carry it if not, or gives it back where that cannot be. The next round finds again what comes to nothing.
-async fn see_through(app: &Arc<Orchestrator>, intent: OpenIntent) {
+async fn see_through(app: &Arc<Orchestrator>, intent: OpenIntent) -> Outcome {
     let OpenIntent { claim, session, .. } = intent;
     let command = Resume { claim_id: claim, grace: app.times.grace };
     let deadline = Instant::now() + app.times.restore;
@@ -167,17 +189,25 @@ async fn see_through(app: &Arc<Orchestrator>, intent: OpenIntent) {
             ResumeReply::Settled(reply) => {
                 tracing::info!(%claim, ?reply, "a claim whose claimant is gone was settled");
                 app.metrics.reconciled.get_or_create(&OutcomeLabel::of("resumed")).inc();
+                Outcome::Settled
             }
-            ResumeReply::Waiting { .. } => app.deliver_soon(claim, session),
+            ResumeReply::Waiting { .. } => {
+                app.deliver_soon(claim, session);
+                // Not a failure: its agent may come back.
+                Outcome::Refused
+            }
             // Whoever answered is told nothing any more: they may answer again, which also asks the agent again.
-            ResumeReply::Elsewhere { .. } => drop(restore(app, intent).await),
-            ResumeReply::Lost(_) => {}
+            ResumeReply::Elsewhere { .. } => restore(app, intent).await,
+            ResumeReply::Lost(_) => Outcome::Settled,
         },
         Err(TransactError::Rejected(why)) => {
             tracing::info!(%claim, %why, "no turn can carry a claim whose claimant is gone: it is given back");
-            restore(app, intent).await;
+            restore(app, intent).await
         }
-        Err(why) => tracing::warn!(%claim, %why, "a claim whose claimant is gone is not settled yet"),
+        Err(why) => {
+            tracing::warn!(%claim, %why, "a claim whose claimant is gone is not settled yet");
+            Outcome::Failed
+        }
     }
 }
 

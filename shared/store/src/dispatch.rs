@@ -73,7 +73,6 @@ impl Store {
         allowance: std::time::Duration,
         limit: u32,
     ) -> Result<Vec<SessionId>, StoreError> {
-        let allowance_s = allowance.as_secs_f64();
         let ids = sqlx::query_scalar!(
             "
             select t.session_id
@@ -85,7 +84,7 @@ impl Store {
             order by t.deadline_at limit $3
             ",
             me.0,
-            allowance_s,
+            allowance.as_secs_f64(),
             i64::from(limit)
         )
         .fetch_all(&self.pool)

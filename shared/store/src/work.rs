@@ -121,7 +121,7 @@ impl Store {
     }
 
     /// Open intents within their deadline in sessions that `me` owns, whose claimant is gone: nobody but the owner sees
-    /// their hand-off through (design 5.9).
+    /// their hand-off through (design 5.9). Those whose agent may still come back are left out until its grace is over.
     ///
     /// # Errors
     /// The database does not answer.
@@ -132,9 +132,11 @@ impl Store {
             select d.claim_id, d.pending_id, d.session_id
             from delivery_intents d
             join task_sessions s on s.id = d.session_id
+            join bundles b on b.pending_id = d.pending_id
             left join instances claimant on claimant.epoch = d.claimant_epoch
                 and not claimant.fenced and claimant.lease_until > statement_timestamp()
             where d.status = 'open' and d.deadline_at > statement_timestamp() and s.owner_epoch = $1
+              and (b.grace_until is null or b.grace_until <= statement_timestamp())
               and d.claimant_epoch is not null and claimant.epoch is null
             order by d.deadline_at limit $2
             ",
