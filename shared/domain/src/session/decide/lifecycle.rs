@@ -1,6 +1,6 @@
 //! How sessions begin and end.
 
-use super::delivery::retire;
+use super::intent::retire;
 use super::living;
 use super::queue::{Sent, append, withdraw};
 use super::turn;

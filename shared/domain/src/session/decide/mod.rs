@@ -1,14 +1,16 @@
-//! The rules. One file a subject; what several subjects share stands in `turn`.
+//! The rules. One file a subject; what several subjects share stands in `turn` and `intent`.
 
 mod agent;
 mod clarification;
 mod collect;
 mod delivery;
 mod dispatch;
+mod intent;
 mod lifecycle;
 mod ownership;
 mod queue;
 mod reservation;
+mod resume;
 mod settlement;
 mod turn;
 
@@ -17,15 +19,13 @@ pub use agent::{
 };
 pub use clarification::{Ask, AskReply, AttachWaiter, Cancel, DeleteMessage, LoseWaiter};
 pub use collect::Collect;
-pub use delivery::{
-    Acknowledge, Claim, ClaimReply, Confirm, ConfirmReply, Lost, Reserve, ReserveReply, Restore, RestoreReply, Resume,
-    ResumeReply,
-};
+pub use delivery::{Acknowledge, Claim, ClaimReply, Confirm, ConfirmReply, Lost, Restore, RestoreReply};
 pub use dispatch::{Tick, TickReply};
 pub use lifecycle::{Begin, DeleteSession, EndSession, NewSession, Opening};
 pub use ownership::{TakeOver, TakenOver};
 pub use queue::{EditQueued, QUEUE_CAPACITY, Release, Send, Withdraw};
 pub use reservation::{HandOver, Handed, Mark, Outgoing, Recover, Retry, Verdict};
+pub use resume::{Reserve, ReserveReply, Resume, ResumeReply};
 pub use settlement::{Quarantine, Settle};
 
 use super::draft::Draft;

@@ -1,6 +1,6 @@
 //! How turns open and close, and what closes with them.
 
-use super::delivery;
+use super::intent;
 use super::reservation::Retry;
 use crate::answer::NormalisedResponse;
 use crate::ids::{ClaimId, ExecutionId, MessageId, PendingId, QueuedId, TurnId};
@@ -116,7 +116,7 @@ pub(super) fn publish(draft: &mut Draft<'_>, turn_id: TurnId) {
     if let Some(claim) = claim.filter(|claim| draft.rows.intents.contains_key(claim)) {
         // Settled before the turn begins: it must not look open to what the turn supersedes.
         let input = if doubted { IntentInput::Prove } else { IntentInput::Resume };
-        delivery::settle_intent(draft, claim, input, object::Delivery::Resumed, Some(turn_id));
+        intent::settle_intent(draft, claim, input, object::Delivery::Resumed, Some(turn_id));
     }
     if !doubted {
         supersede_older(draft, turn_id);
@@ -165,7 +165,7 @@ fn accept(draft: &mut Draft<'_>, turn_id: TurnId) {
 pub(super) fn doubt(draft: &mut Draft<'_>, turn_id: TurnId) {
     let claim = draft.rows.turns.get(&turn_id).and_then(|turn| turn.claim_id);
     if let Some(claim) = claim.filter(|claim| draft.rows.intents.contains_key(claim)) {
-        delivery::leave_unconfirmed(draft, claim);
+        intent::leave_unconfirmed(draft, claim);
     }
     supersede_older(draft, turn_id);
     draft.change_turn(turn_id, |turn| {
@@ -187,7 +187,7 @@ pub(super) struct Refused {
 pub(super) fn take_back(draft: &mut Draft<'_>, turn_id: TurnId, refused: Option<Refused>) {
     let Some(turn) = draft.rows.turns.remove(&turn_id) else { return };
     if let Some(claim) = turn.claim_id.filter(|claim| draft.rows.intents.contains_key(claim)) {
-        delivery::undo_claim(draft, claim, "resume_not_accepted");
+        intent::undo_claim(draft, claim, "resume_not_accepted");
     }
     if let Some(queued_id) = turn.queued_id {
         put_back(draft, queued_id, refused.as_ref());
@@ -275,7 +275,7 @@ pub(super) fn set_aside(draft: &mut Draft<'_>, turn_id: TurnId, note: String) {
     let claim = draft.rows.turns.get(&turn_id).and_then(|turn| turn.claim_id);
     let open = |claim: &ClaimId| draft.rows.intents.get(claim).is_some_and(|row| row.status == IntentStatus::Open);
     if let Some(claim) = claim.filter(open) {
-        delivery::leave_unconfirmed(draft, claim);
+        intent::leave_unconfirmed(draft, claim);
     }
     close_as(draft, turn_id, Ending::of(TurnStatus::Interrupted, "quarantined", note));
 }
