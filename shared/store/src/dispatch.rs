@@ -80,11 +80,11 @@ impl Store {
             join task_sessions s on s.id = t.session_id
             left join instances i on i.epoch = s.owner_epoch and not i.fenced and i.lease_until > statement_timestamp()
             where t.status in ('reserved', 'attempted') and t.deadline_at <= statement_timestamp()
-              and (s.owner_epoch = $1 or i.epoch is null or t.deadline_at <= statement_timestamp() - make_interval(secs => $2))
+              and (s.owner_epoch = $1 or i.epoch is null or t.deadline_at <= statement_timestamp() - $2::bigint * interval '1 ms')
             order by t.deadline_at limit $3
             ",
             me.0,
-            allowance.as_secs_f64(),
+            i64::try_from(allowance.as_millis()).unwrap_or(i64::MAX),
             i64::from(limit)
         )
         .fetch_all(&self.pool)
