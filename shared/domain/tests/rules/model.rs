@@ -5,15 +5,18 @@
 //! never gets there proves nothing.
 
 mod cast;
+mod elsewhere;
+mod ends;
 mod print;
 
 use crate::stage::{GRACE, Stage, WAIT, complete, text};
 use cast::{Budget, Cast, Instance};
 use domain::ids::{ClaimId, Epoch, PendingId};
-use domain::object::{Delivery as Reached, QuestionStatus, RuntimeKind, TurnOrigin};
+use domain::object::{RuntimeKind, SettledAs, TurnStatus};
 use domain::session::Rejection;
 use domain::session::decide::{Confirm, ConfirmReply, LoseWaiter, Lost, RestoreReply, StopReason};
 use domain::session::rows::{DeliveryOutcome, IntentStatus, Rows};
+use elsewhere::Said;
 use stateright::{Checker, Model, Property};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -45,6 +48,16 @@ enum Action {
     Resume(usize),
     Restore(usize),
     Written(usize),
+    /// An answer goes to an agent that runs elsewhere.
+    Reserve {
+        claim: usize,
+        attempt: bool,
+    },
+    Mark,
+    HandOver(Said),
+    Recover,
+    Settle(SettledAs),
+    PassDeadline,
     Cancel(usize),
     DeleteQuestion(usize),
     End,
@@ -68,6 +81,11 @@ struct Paths {
     restored_too_late: AtomicUsize,
     second_answer_refused: AtomicUsize,
     crashed_before_release: AtomicUsize,
+    rolled_back: AtomicUsize,
+    accepted_after_all: AtomicUsize,
+    proven_by_work: AtomicUsize,
+    ended_under_attempt: AtomicUsize,
+    closed_under_the_call: AtomicUsize,
 }
 
 fn count(path: &AtomicUsize) {
@@ -76,6 +94,8 @@ fn count(path: &AtomicUsize) {
 
 #[derive(Debug, Default)]
 struct Walk {
+    /// Whether the agent runs elsewhere, so that calls leave the house.
+    elsewhere: bool,
     paths: Paths,
 }
 
@@ -112,6 +132,12 @@ impl State {
             Action::Confirm(_) | Action::Release(_) | Action::Resume(_) | Action::Restore(_) | Action::Written(_) => {
                 self.delivery(action, paths)
             }
+            Action::Reserve { .. }
+            | Action::Mark
+            | Action::HandOver(_)
+            | Action::Recover
+            | Action::Settle(_)
+            | Action::PassDeadline => self.elsewhere(action, paths),
             Action::PassGrace => {
                 self.stage.pass(GRACE);
                 Budget::spend(&mut self.cast.budget.graces)
@@ -125,6 +151,7 @@ impl State {
                 let silent_since = self.stage.world.now() - GRACE;
                 let reply = self.stage.tick_with(vec![], silent_since);
                 self.cast.forget(&reply.released);
+                self.cast.sent = reply.outgoing.map(|outgoing| outgoing.turn_id).or(self.cast.sent);
                 Some(())
             }
             Action::Crash | Action::Freeze | Action::TakeOver | Action::Zombie(_) => self.instance(action, paths),
@@ -187,7 +214,12 @@ impl State {
             }
             Action::Say => {
                 Budget::spend(&mut self.cast.budget.frames)?;
-                self.stage.frames(execution, generation, next, vec![text("on it")]).ok().map(drop)
+                let sent = self.is_sent();
+                self.stage.frames(execution, generation, next, vec![text("on it")]).ok()?;
+                if sent {
+                    count(&paths.proven_by_work);
+                }
+                Some(())
             }
             _ => self.stage.frames(execution, generation, next, vec![complete(StopReason::EndTurn)]).ok().map(drop),
         }
@@ -222,6 +254,9 @@ impl State {
             }
             _ => {
                 Budget::spend(&mut self.cast.budget.ends)?;
+                if self.rows().reservation().is_some_and(|turn| turn.status == TurnStatus::Attempted) {
+                    count(&paths.ended_under_attempt);
+                }
                 self.stage.end().ok()
             }
         }
@@ -292,6 +327,7 @@ impl State {
                 self.cast.instance = Instance::Dead;
                 self.cast.waiters.clear();
                 self.cast.confirmed.clear();
+                self.cast.sent = None;
                 Some(())
             }
             Action::Freeze => {
@@ -306,6 +342,7 @@ impl State {
                     self.cast.zombie = Some(owner.0);
                     self.cast.zombie_waiters = std::mem::take(&mut self.cast.waiters);
                     self.cast.confirmed.clear();
+                    self.cast.sent = None;
                 }
                 self.cast.instance = Instance::Up;
                 self.stage.take_over(Epoch(owner.0 + 1));
@@ -333,6 +370,9 @@ impl Model for Walk {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
+        if self.elsewhere {
+            return State::elsewhere_at_first();
+        }
         let (working, _) = Stage::working();
         let queued = Stage::new(RuntimeKind::Mailbox, Some("go"));
         vec![
@@ -357,7 +397,7 @@ impl Model for Walk {
         add(up && left.asks > 0, Action::Ask);
         add(up && left.executions > 0, Action::NewExecution);
         add(executes && open.is_some_and(|turn| turn.acked_at.is_none()), Action::TakePrompt);
-        add(executes && left.frames > 0 && open.is_some(), Action::Say);
+        add(executes && left.frames > 0 && (open.is_some() || state.is_sent()), Action::Say);
         add(executes && rows.session.generation > 1, Action::SayLate);
         add(executes && open.is_some(), Action::Complete);
         add(left.ends > 0, Action::End);
@@ -367,6 +407,7 @@ impl Model for Walk {
         add(up && left.crashes > 0, Action::Crash);
         add(up && left.crashes > 0, Action::Freeze);
         add(!up, Action::TakeOver);
+        let runs_elsewhere = rows.session.runtime == RuntimeKind::Push;
         for (at, pending) in state.bundles().into_iter().enumerate() {
             let waited = cast.waiters.contains(&pending);
             add(up && waited && left.breaks > 0, Action::Break(at));
@@ -384,9 +425,17 @@ impl Model for Walk {
             add(up && unreleased, Action::Release(at));
             let status = rows.intents[&claim].status;
             add(status == IntentStatus::Open, Action::Resume(at));
+            let carried = rows.reservation().is_some();
+            for attempt in [true, false] {
+                let may = up && runs_elsewhere && status == IntentStatus::Open && !carried;
+                add(may, Action::Reserve { claim: at, attempt });
+            }
             add(matches!(status, IntentStatus::Open | IntentStatus::Confirmed), Action::Restore(at));
             add(released && on_the_way, Action::Written(at));
             add(cast.zombie.is_some(), Action::Zombie(at));
+        }
+        if runs_elsewhere {
+            state.actions_elsewhere(actions);
         }
     }
 
@@ -399,56 +448,14 @@ impl Model for Walk {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![
-            Property::always("every invariant holds", |_, state: &State| {
-                let found = state.stage.world.violations(state.stage.session);
-                found.iter().for_each(|violation| eprintln!("{violation}"));
-                found.is_empty()
-            }),
-            Property::sometimes("confirmed live", |_, state| intent(state, |row| row.delivery == Some(Reached::Live))),
-            Property::sometimes("resumed", |_, state| intent(state, |row| row.delivery == Some(Reached::Resumed))),
-            Property::sometimes("recorded", |_, state| intent(state, |row| row.delivery == Some(Reached::Recorded))),
-            Property::sometimes("restored", |_, state| intent(state, |row| row.status == IntentStatus::Restored)),
-            Property::sometimes("retired", |_, state| intent(state, |row| row.status == IntentStatus::Retired)),
-            Property::sometimes("acknowledged", |_, state| delivery(state, DeliveryOutcome::Acknowledged)),
-            Property::sometimes("replaced", |_, state| delivery(state, DeliveryOutcome::Replaced)),
-            Property::sometimes("dropped", |_, state| delivery(state, DeliveryOutcome::Dropped)),
-            Property::sometimes("expired", |_, state| question(state, QuestionStatus::Expired)),
-            Property::sometimes("cancelled", |_, state| question(state, QuestionStatus::Cancelled)),
-            Property::sometimes("deleted", |_, state| question(state, QuestionStatus::Deleted)),
-            Property::sometimes("superseded", |_, state: &State| {
-                state.rows().bundles.values().any(|row| row.superseded_by.is_some())
-            }),
-            Property::sometimes("carried again", |_, state| origin(state, TurnOrigin::Replacement)),
-            Property::sometimes("restored, then answered", |_, state| {
-                intent(state, |row| row.status == IntentStatus::Restored)
-                    && intent(state, |row| row.status == IntentStatus::Confirmed)
-            }),
-            Property::sometimes("yielded or fell silent", |_, state| reason(state, "agent_gone")),
-            Property::sometimes("reached its limit", |_, state| reason(state, "no_response")),
-            Property::sometimes("lost its execution", |_, state| reason(state, "execution_lost")),
-        ]
+        let mut properties = vec![Property::always("every invariant holds", |_, state: &State| {
+            let found = state.stage.world.violations(state.stage.session);
+            found.iter().for_each(|violation| eprintln!("{violation}"));
+            found.is_empty()
+        })];
+        properties.extend(if self.elsewhere { elsewhere::ends() } else { ends::ends() });
+        properties
     }
-}
-
-fn intent(state: &State, wanted: fn(&domain::session::rows::Intent) -> bool) -> bool {
-    state.rows().intents.values().any(wanted)
-}
-
-fn delivery(state: &State, outcome: DeliveryOutcome) -> bool {
-    state.rows().deliveries.values().any(|row| row.outcome == outcome)
-}
-
-fn question(state: &State, status: QuestionStatus) -> bool {
-    state.rows().messages.values().filter_map(|row| row.question.as_ref()).any(|part| part.question_status == status)
-}
-
-fn origin(state: &State, origin: TurnOrigin) -> bool {
-    state.rows().turns.values().any(|row| row.origin == origin)
-}
-
-fn reason(state: &State, reason: &str) -> bool {
-    state.rows().turns.values().any(|row| row.reason.as_deref() == Some(reason))
 }
 
 #[test]
@@ -463,6 +470,7 @@ fn every_reachable_state_keeps_every_invariant_and_every_end_is_reached() {
         restored_too_late,
         second_answer_refused,
         crashed_before_release,
+        ..
     } = &checker.model().paths;
     let seen = [
         ("reattached within the grace", reattached),
@@ -473,8 +481,12 @@ fn every_reachable_state_keeps_every_invariant_and_every_end_is_reached() {
         ("a second answer refused", second_answer_refused),
         ("crashed between confirmation and release", crashed_before_release),
     ];
-    for (path, times) in seen {
+    taken(&seen);
+    println!("{} states", checker.unique_state_count());
+}
+
+fn taken(paths: &[(&str, &AtomicUsize)]) {
+    for (path, times) in paths {
         assert!(times.load(Ordering::Relaxed) > 0, "never: {path}");
     }
-    println!("{} states", checker.unique_state_count());
 }

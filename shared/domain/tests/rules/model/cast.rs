@@ -1,6 +1,6 @@
 //! What the model knows beside the rows: memories, and how often things may still happen.
 
-use domain::ids::{ClaimId, PendingId};
+use domain::ids::{ClaimId, PendingId, TurnId};
 use std::collections::BTreeSet;
 
 /// The instance that owns the session.
@@ -20,6 +20,8 @@ pub(super) struct Cast {
     pub(super) waiters: BTreeSet<PendingId>,
     /// Claims that were confirmed and whose answers have not left the house.
     pub(super) confirmed: BTreeSet<ClaimId>,
+    /// The turn whose prompt the owner is handing over.
+    pub(super) sent: Option<TurnId>,
     /// The epoch of an instance that froze and was taken over.
     pub(super) zombie: Option<i64>,
     pub(super) zombie_waiters: BTreeSet<PendingId>,
@@ -32,6 +34,7 @@ impl Cast {
             instance: Instance::Up,
             waiters: BTreeSet::new(),
             confirmed: BTreeSet::new(),
+            sent: None,
             zombie: None,
             zombie_waiters: BTreeSet::new(),
             budget,
@@ -73,6 +76,9 @@ pub(super) struct Budget {
     pub(super) limits: u8,
     pub(super) cancels: u8,
     pub(super) ends: u8,
+    pub(super) refusals: u8,
+    pub(super) doubts: u8,
+    pub(super) deadlines: u8,
 }
 
 impl Budget {
@@ -104,6 +110,16 @@ impl Budget {
     /// An agent without an execution came by itself, and a message waits.
     pub(super) fn alone() -> Self {
         Self { asks: 2, answers: 2, breaks: 1, graces: 1, crashes: 1, ..Self::default() }
+    }
+
+    /// A prompt of the queue leaves the house.
+    pub(super) fn prompted() -> Self {
+        Self { frames: 1, crashes: 1, ends: 1, refusals: 1, doubts: 1, deadlines: 1, ..Self::default() }
+    }
+
+    /// An answer that nobody waits for does.
+    pub(super) fn answered() -> Self {
+        Self { answers: 2, frames: 1, crashes: 1, ends: 1, refusals: 1, doubts: 1, deadlines: 1, ..Self::default() }
     }
 
     pub(super) fn spend(left: &mut u8) -> Option<()> {

@@ -53,9 +53,12 @@ impl<'a> Places<'a> {
             let carries = (turn.claim_id.map(|id| self.claims[&id]), turn.queued_id.map(|id| self.queue[&id]));
             (self.turns[&turn.id], turn.status, turn.origin, execution, carries).hash(hash);
             (turn.acked_at.is_some(), turn.evidenced, &turn.reason).hash(hash);
+            let settled = turn.settlement.as_ref().map(|said| said.verdict);
+            (turn.attempted_at.is_some(), self.ahead(turn.deadline_at), settled).hash(hash);
         }
         for queued in self.state.rows().queue.values() {
             (self.queue[&queued.id], queued.status, queued.author_kind, self.turn(queued.turn_id)).hash(hash);
+            (queued.attempts, self.ahead(queued.not_before), self.turn(queued.resends)).hash(hash);
         }
     }
 
@@ -91,6 +94,8 @@ impl<'a> Places<'a> {
         let confirmed: Vec<_> = cast.confirmed.iter().map(|id| self.claims[id]).collect();
         let released: Vec<_> = self.state.stage.released.iter().map(|id| self.claims[id]).collect();
         (waiters, held, confirmed, released).hash(hash);
+        // A turn that was taken back meanwhile has no place any more.
+        cast.sent.map(|turn| self.turns.get(&turn)).hash(hash);
     }
 }
 
