@@ -45,6 +45,8 @@ enum Handed {
     Waiting,
     /// The agent's side does not have it.
     NotAccepted,
+    /// Nobody was found in time who would have handed it over.
+    OutOfTime,
 }
 
 /// What there is to do after a reply.
@@ -79,17 +81,22 @@ impl<'a> HandOff<'a> {
                     sleep(BUSY_PAUSE).await;
                     owner = found;
                 }
-                Resumed::Elsewhere(found) => match timeout_at(until, self.hand_over(found)).await {
-                    Ok(Handed::Over(verdict)) => return verdict,
-                    Ok(Handed::Waiting) => {
-                        sleep(BUSY_PAUSE).await;
-                        owner = found;
+                // The owner's window begins with the call, and what came of it has to be recorded when it ends.
+                Resumed::Elsewhere(found) => {
+                    match timeout_at(until + self.app.times.restore, self.hand_over(found, until)).await {
+                        Ok(Handed::Over(verdict)) => return verdict,
+                        Ok(Handed::Waiting) => {
+                            sleep(BUSY_PAUSE).await;
+                            owner = found;
+                        }
+                        Ok(Handed::NotAccepted) => {
+                            return self.restore("resume_not_accepted", Code::ResumeNotAccepted).await;
+                        }
+                        Ok(Handed::OutOfTime) | Err(_) => {
+                            return self.restore("resume_deadline", Code::ResumeNotAccepted).await;
+                        }
                     }
-                    Ok(Handed::NotAccepted) => {
-                        return self.restore("resume_not_accepted", Code::ResumeNotAccepted).await;
-                    }
-                    Err(_) => return self.restore("resume_deadline", Code::ResumeNotAccepted).await,
-                },
+                }
                 Resumed::NotAccepted => return self.restore("resume_not_accepted", Code::ResumeNotAccepted).await,
                 Resumed::OutOfTime => return self.restore("resume_deadline", Code::ResumeNotAccepted).await,
             }
@@ -97,8 +104,9 @@ impl<'a> HandOff<'a> {
     }
 
     /// Has the owner, or anybody who then becomes it, hand the answer to the agent's runner. A call that is lost is made
-    /// again, for the second of two finds the first one's turn; what the rows say by then goes before any reply.
-    async fn hand_over(&self, first: Option<Epoch>) -> Handed {
+    /// again, for the second of two finds the first one's turn; what the rows say by then goes before any reply. No call
+    /// is begun after `until`, but what one has begun is waited for.
+    async fn hand_over(&self, first: Option<Epoch>, until: Instant) -> Handed {
         let mut target = match first {
             Some(epoch) => self.app.orchestrators.of_epoch(epoch).await.ok().flatten(),
             None => None,
@@ -129,6 +137,9 @@ impl<'a> HandOff<'a> {
             }
             if let Some(verdict) = self.settled().await {
                 return Handed::Over(verdict);
+            }
+            if target.is_none() && self.app.clock.now() >= until {
+                return Handed::OutOfTime;
             }
             sleep(BUSY_PAUSE).await;
         }

@@ -59,7 +59,7 @@ impl Keyed for Command {
             traceparent: caller.traceparent.clone(),
         };
         let options = Options {
-            idempotent: key.map(|key| queue::remembering(key)),
+            idempotent: key.map(queue::remembering),
             traceparent: caller.traceparent.clone(),
             ..Options::new(app.idgen.ids())
         };

@@ -7,6 +7,7 @@ mod commands;
 mod keys;
 mod membership;
 mod owner;
+mod queue;
 mod races;
 mod refusals;
 mod settles;
