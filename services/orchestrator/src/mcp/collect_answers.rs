@@ -22,7 +22,7 @@ use wire::Problem;
 /// Most answers in one result.
 const ANSWERS_MAX: usize = 20;
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
     #[serde(default)]

@@ -3,6 +3,7 @@
 use super::message::{RequestId, result};
 use axum::response::{IntoResponse as _, Response};
 use domain::field_error::FieldError;
+use kit::serve::array_for_object;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -32,9 +33,14 @@ pub(super) fn respond(message: Value) -> Response {
 }
 
 /// The arguments of a call as the tool takes them.
-pub(super) fn arguments<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Vec<FieldError>> {
-    serde_path_to_error::deserialize(Value::Object(arguments))
-        .map_err(|error| vec![FieldError::new(pointer(error.path()), error.inner().to_string())])
+pub(super) fn arguments<T: DeserializeOwned + Serialize>(given: Map<String, Value>) -> Result<T, Vec<FieldError>> {
+    let given = Value::Object(given);
+    let read: T = serde_path_to_error::deserialize(&given)
+        .map_err(|error| vec![FieldError::new(pointer(error.path()), error.inner().to_string())])?;
+    match array_for_object(&given, &read) {
+        Some(pointer) => Err(vec![FieldError::new(pointer, "must be an object")]),
+        None => Ok(read),
+    }
 }
 
 /// A place as a JSON pointer (RFC 6901); empty for the whole.
@@ -68,6 +74,18 @@ mod tests {
         assert_eq!(told["result"]["isError"], true);
         let text = told["result"]["content"][0]["text"].as_str().expect("it is a text");
         assert!(text.contains("\n/questions/1/prompt: "), "{text}");
+    }
+
+    #[test]
+    fn an_array_is_no_object() {
+        for (questions, expected) in [
+            (json!([["Deploy?"]]), "/questions/0"),
+            (json!([{ "prompt": "Deploy?", "options": [{ "label": "Yes" }, ["No"]] }]), "/questions/0/options/1"),
+        ] {
+            let Value::Object(given) = json!({ "questions": questions }) else { panic!("it is an object") };
+            let faults = arguments::<AskInput>(given).expect_err("an array names no fields");
+            assert_eq!(faults[0].pointer, expected, "{faults:?}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! That fields and parameters nobody knows are refused is said by the types themselves (`deny_unknown_fields`).
 
+use super::shape::array_for_object;
 use crate::limits;
 use axum::body::Bytes;
 use axum::extract::path::ErrorKind;
@@ -11,14 +12,16 @@ use axum::response::IntoResponse as _;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_path_to_error::{Path as ErrorPath, Segment};
 use wire::problem::{Code, Problem};
 
 /// A body of JSON.
 ///
 /// Refuses another content type (415), a body over the limit (413), and whatever is not JSON or does not fit `T` (400
-/// with a JSON pointer). A string with U+0000 is refused too: Postgres cannot keep it.
+/// with a JSON pointer), which includes an array where `T` has an object. A string with U+0000 is refused too: Postgres cannot keep it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Json<T>(pub T);
 
@@ -46,7 +49,7 @@ fn invalid(pointer: impl Into<String>, detail: impl Into<String>) -> Problem {
     Problem::new(Code::InvalidRequest, "the request is not well-formed").at(pointer, detail)
 }
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
+impl<T: DeserializeOwned + Serialize, S: Send + Sync> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
@@ -55,7 +58,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     }
 }
 
-impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalJson<T> {
+impl<T: DeserializeOwned + Serialize + Default, S: Send + Sync> FromRequest<S> for OptionalJson<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
@@ -89,19 +92,26 @@ async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Prob
     })
 }
 
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    // A struct also reads from an array, field by field in their order: a form that no client may rely on.
+fn parse<T: DeserializeOwned + Serialize>(body: &[u8]) -> Result<T, Problem> {
+    // Here already, so that it is said in these words and not as a missing field.
     if body.trim_ascii_start().first() == Some(&b'[') {
         return Err(invalid("", "the body must be an object"));
     }
     let mut json = serde_json::Deserializer::from_slice(body);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+    let value: T = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let pointer = if error.inner().is_data() { pointer(error.path()) } else { String::new() };
         invalid(pointer, error.into_inner().to_string())
     })?;
     json.end().map_err(|error| invalid("", error.to_string()))?;
     if has_nul(body) {
         return Err(invalid("", "a text must not contain the character U+0000"));
+    }
+    // Most bodies have no array, and need no second look.
+    if body.contains(&b'[') {
+        let given: Value = serde_json::from_slice(body).map_err(|error| invalid("", error.to_string()))?;
+        if let Some(pointer) = array_for_object(&given, &value) {
+            return Err(invalid(pointer, "must be an object"));
+        }
     }
     Ok(value)
 }

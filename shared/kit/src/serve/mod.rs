@@ -6,9 +6,11 @@
 mod extract;
 mod observe;
 mod page;
+mod shape;
 
 pub use extract::{IdempotencyKey, Json, NoQuery, OptionalJson, Path, Query};
 pub use page::{Page, next_cursor};
+pub use shape::array_for_object;
 
 use crate::health::{self, Health};
 use crate::limits;

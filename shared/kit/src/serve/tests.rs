@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode, header};
 use axum::routing::{post, put};
 use http_body_util::BodyExt as _;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -12,14 +12,14 @@ use tokio::net::TcpStream;
 use tower::ServiceExt as _;
 use uuid::Uuid;
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 struct Shape {
     name: String,
     rows: Vec<Row>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
     #[serde(rename = "a/b")]
@@ -102,6 +102,7 @@ async fn a_json_body_that_does_not_fit_is_refused_at_its_place() {
         (r#"{"name": "a"} x"#, ""),
         (r#"{"name": "#, ""),
         (r#"["a", []]"#, ""),
+        (r#"{"rows": [{"a/b": 1}, [2]]}"#, "/rows/1"),
         ("", ""),
     ] {
         refused(&send("POST", "/json", &[JSON], body).await, Code::InvalidRequest, Some(pointer));
