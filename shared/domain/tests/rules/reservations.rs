@@ -86,6 +86,11 @@ fn first_prompt() -> (Stage, ExecutionId, TurnId) {
 
 /// A push session whose agent has left two questions open, the first of which is being answered.
 fn two_open() -> (Sent, PendingId) {
+    two_open_and(true)
+}
+
+/// The same, with the call under way or not.
+fn two_open_and(attempt: bool) -> (Sent, PendingId) {
     let mut stage = Stage::new(RuntimeKind::Push, Some("go"));
     let execution = stage.attach(None).expect("the session lives");
     let turn = stage.sent();
@@ -96,7 +101,7 @@ fn two_open() -> (Sent, PendingId) {
     }
     stage.pass(GRACE);
     stage.tick();
-    (Sent::with((stage, execution, first), true), other)
+    (Sent::with((stage, execution, first), attempt), other)
 }
 
 fn view(stage: &Stage) -> View {
@@ -181,6 +186,20 @@ fn a_refusal_that_comes_after_the_agents_own_word_takes_nothing_back() {
     sent.stage.say(vec![text("on it")]).expect("whoever works has the prompt");
     assert_eq!(sent.hand_over(refused()), Handed::Published);
     assert_eq!((sent.status(), sent.delivery()), (Some(TurnStatus::Running), Some(Delivery::Resumed)));
+    sent.stage.check();
+}
+
+#[test]
+fn a_turn_that_is_not_sent_yet_makes_way_for_an_answer_that_it_would_make_history() {
+    let (mut sent, other) = two_open_and(false);
+    let claim = sent.stage.claim(other, false).expect("nothing has left the house").0;
+    assert_eq!(sent.stage.mark(sent.turn), Ok(None), "nothing may be sent");
+    assert_eq!((sent.status(), sent.intent()), (None, IntentStatus::Restored));
+    let ReserveReply::Reserved(next) = sent.stage.reserve(claim, true).expect("it is the only one") else {
+        panic!("the other answer is not carried")
+    };
+    sent.stage.hand_over(next.turn_id, Verdict::Accepted).expect("it is marked");
+    assert_eq!(sent.stage.bundle_state(sent.pending), BundleState::SupersededHistory);
     sent.stage.check();
 }
 

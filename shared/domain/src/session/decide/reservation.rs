@@ -10,7 +10,7 @@ use crate::object::{QueuedStatus, TurnOrigin, TurnStatus};
 use crate::session::command::{Command, Decision};
 use crate::session::draft::Draft;
 use crate::session::rejection::Rejection;
-use crate::session::rows::{IntentStatus, Rows, Turn};
+use crate::session::rows::{Intent, IntentStatus, Rows, Turn};
 use crate::session::transitions::{Then, TurnInput};
 use crate::session::view::{Needs, View};
 use std::time::Duration;
@@ -74,6 +74,12 @@ impl Rows {
         }
     }
 
+    /// Whether another response than the one a turn carries is on its way: nothing is admitted past it (5.6).
+    fn is_contended(&self, turn: &Turn) -> bool {
+        let other = |intent: &Intent| intent.status == IntentStatus::Open && Some(intent.claim_id) != turn.claim_id;
+        self.intents.values().any(other)
+    }
+
     fn checked(&self, turn: &Turn) -> Result<(), Rejection> {
         self.identity(turn).map_err(|what| Rejection::Malformed { turn: turn.id, what })
     }
@@ -107,6 +113,11 @@ impl Command for Mark {
         let reserved = view.turns.get(&self.turn_id).filter(|turn| turn.status == TurnStatus::Reserved);
         let Some(turn) = reserved else { return Ok(draft.finish(self.grace, None)) };
         view.checked(turn)?;
+        if view.is_contended(turn) {
+            // Somebody answered meanwhile what the turn would make history: nothing was sent, so it makes way.
+            roll_back(&mut draft, self.turn_id, None);
+            return Ok(draft.finish(self.grace, None));
+        }
         mark(&mut draft, self.turn_id);
         let outgoing = draft.rows.outgoing(self.turn_id);
         Ok(draft.finish(self.grace, outgoing))
