@@ -185,10 +185,12 @@ impl Turn {
     }
 
     /// Whether its agent does not say when it is done, so that the next admission closes it: the agent opened it itself,
-    /// or took its prompt without an execution, as agents do that speak only MCP.
+    /// or took its prompt without an execution, as agents do that speak only MCP. A runner that accepted its prompt says
+    /// when its agent is done.
     #[must_use]
     pub fn ends_at_admission(&self) -> bool {
-        self.origin == TurnOrigin::Agent || (self.acked_at.is_some() && self.execution_id.is_none())
+        let collected = self.acked_at.is_some() && self.execution_id.is_none() && self.attempted_at.is_none();
+        self.origin == TurnOrigin::Agent || collected
     }
 
     /// Whether it carries a prompt that no execution has taken: then it must not be closed as if an agent had begun it.

@@ -3,7 +3,8 @@
 use crate::stage::{GRACE, Stage, WAIT, complete, keyed, text};
 use domain::object::{BundleState, RuntimeKind, TurnStatus};
 use domain::session::Rejection;
-use domain::session::decide::{ClaimReply, MESSAGE_MAX_BYTES, StopReason};
+use domain::session::decide::{ClaimReply, MESSAGE_MAX_BYTES, ReserveReply, StopReason, Verdict};
+use domain::session::due::NotAdmitted;
 use domain::session::event::EventType;
 use domain::session::rows::DeliveryOutcome;
 
@@ -89,5 +90,35 @@ fn a_text_in_many_frames_is_told_once_and_has_a_limit() {
     stage.say(vec![keyed("reply", &"x".repeat(rest), true)]).expect("it fits to the byte");
     assert_eq!(stage.say(vec![keyed("reply", "y", true)]), Err(Rejection::MessageTooLong));
     stage.say(vec![text("another message"), complete(StopReason::EndTurn)]).expect("the turn is open");
+    stage.check();
+}
+
+#[test]
+fn a_prompt_that_a_runner_accepted_is_not_carried_on_by_the_answer_to_its_question() {
+    let mut stage = Stage::new(RuntimeKind::Push, Some("tidy up"));
+    let turn = stage.sent();
+    stage.hand_over(turn, Verdict::Accepted).expect("the turn is marked");
+    // Its agent speaks only MCP: it never attaches nor acknowledges.
+    let pending = stage.ask(None, 1).expect("the turn is open").pending_id;
+    stage.lose(pending).expect("the bundle is there");
+    stage.pass(GRACE);
+    stage.tick_with(vec![], stage.world.now());
+    let claim = stage.answer(pending);
+    let ReserveReply::Reserved(outgoing) = stage.reserve(claim, true).expect("nobody waits") else {
+        panic!("its runner has to be called")
+    };
+    assert!(!outgoing.content.contains("tidy up"), "{}", outgoing.content);
+    stage.check();
+}
+
+#[test]
+fn a_turn_whose_runner_accepted_it_is_not_closed_by_what_waits_behind_it() {
+    let mut stage = Stage::new(RuntimeKind::Push, Some("tidy up"));
+    let turn = stage.sent();
+    stage.hand_over(turn, Verdict::Accepted).expect("the turn is marked");
+    assert_eq!(stage.rows().admission(stage.world.now()), Err(NotAdmitted::TurnOpen));
+    let execution = stage.attach(None).expect("the session lives");
+    assert_eq!(stage.open_turn(), Some(turn), "it goes to the execution that comes");
+    stage.ack(execution, turn).expect("it is open");
     stage.check();
 }

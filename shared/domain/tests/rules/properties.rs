@@ -355,6 +355,11 @@ impl Play {
                 self.0.say(vec![complete(StopReason::EndTurn)]).expect("its turn is open");
                 self.0.check();
             }
+            // A prompt that was handed over needs no fetching.
+            if execution.is_some() && self.0.rows().open_turn().is_some_and(|turn| turn.attempted_at.is_some()) {
+                self.0.say(vec![complete(StopReason::EndTurn)]).expect("its turn is open");
+                self.0.check();
+            }
             self.0.pass(GRACE);
         }
         let rows = self.0.rows();

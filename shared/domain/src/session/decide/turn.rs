@@ -126,6 +126,8 @@ pub(super) fn publish(draft: &mut Draft<'_>, turn_id: TurnId) {
         turn.status = TurnStatus::Running;
         turn.started_at = stamp;
         turn.deadline_at = None;
+        // Whoever accepted a prompt has taken it; prompts that are fetched are taken later.
+        turn.acked_at = turn.attempted_at.map(|_| stamp);
     });
     if doubted {
         draft.tell(Notice::Settled(turn_id));
