@@ -1,7 +1,7 @@
 //! `POST /agent/v1/clarifications`: the agent asks, and stays for the answer as long as it likes.
 
 use super::caller::Caller;
-use super::poll::wait_and_answer;
+use super::poll::{Answering, wait_and_answer};
 use super::{App, invalid};
 use crate::asking::Question;
 use axum::extract::State;
@@ -14,17 +14,24 @@ use wire::Problem;
 use wire::agent::{self, ASK_WAIT_MAX_MS};
 use wire::problem::Code;
 
-/// Asks, or finds that the same has been asked before, and holds the request for `wait_ms`.
-pub(super) async fn ask(
+/// Asks, or finds that the same has been asked before, and holds the request for `wait_ms`. While it is held nothing is
+/// left of how it was asked.
+pub(super) fn ask(
     State(app): State<App>,
     _: NoQuery,
     caller: Caller,
     Json(body): Json<agent::Ask>,
-) -> Result<Response, Problem> {
+) -> impl Future<Output = Result<Response, Problem>> + Send {
+    let asking = Box::pin(begin(app, caller, body));
+    async move { Ok(asking.await?.await) }
+}
+
+/// Asks, and returns the wait for the answer.
+async fn begin(app: App, caller: Caller, body: agent::Ask) -> Result<Answering, Problem> {
     let until = Instant::now() + Duration::from_millis(u64::from(body.wait_ms));
     let question = checked(body, &caller)?;
     let asked = app.ask(&caller.term, caller.session, question).await?;
-    Ok(wait_and_answer(&app, caller.term, caller.session, asked, until).await)
+    Ok(wait_and_answer(app, caller.term, caller.session, asked, until))
 }
 
 fn checked(body: agent::Ask, caller: &Caller) -> Result<Question, Problem> {

@@ -50,28 +50,46 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 /// be this instance. While there is no owner that answers, the request is held.
 ///
 /// What comes before the handler is kept apart: of requests that just wait there are many, and each should be small.
-pub(super) async fn to_owner(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub(super) fn to_owner(
+    State(app): State<App>,
+    request: Request,
+    next: Next,
+) -> impl Future<Output = Response> + Send + use<> {
+    let routed = Box::pin(route(app, request, next.clone()));
+    async move {
+        match routed.await {
+            Ok(Routed::Here(request)) => next.run(request).await,
+            Ok(Routed::Elsewhere(response)) => response,
+            Err(problem) => problem.into_response(),
+        }
+    }
+}
+
+/// Where a request went.
+enum Routed {
+    /// It is this instance's to answer.
+    Here(Request),
+    /// The owner has answered it.
+    Elsewhere(Response),
+}
+
+async fn route(app: App, mut request: Request, next: Next) -> Result<Routed, Problem> {
     let arrival = Instant::now();
-    let session = match Box::pin(authenticate(&app, request.headers())).await {
-        Ok(agent) => agent.session,
-        Err(problem) => return problem.into_response(),
-    };
+    let session = authenticate(&app, request.headers()).await?.session;
     let placed = match meant_for(request.headers()) {
-        Some(epoch) => Box::pin(forwarded_here(&app, session, epoch)).await.map(Place::Here),
-        None => Box::pin(app.place(session, Instant::now() + app.times.handoff)).await,
+        Some(epoch) => Place::Here(forwarded_here(&app, session, epoch).await?),
+        None => app.place(session, Instant::now() + app.times.handoff).await?,
     };
     match placed {
-        Ok(Place::Here(term)) => {
+        Place::Here(term) => {
             let released = app.watchdog.released_before(session, arrival);
             let traceparent = request.extensions().get::<TraceParent>().map(|trace| trace.as_str().to_owned());
             request.extensions_mut().insert(Caller { session, term, released, traceparent });
-            next.run(request).await
+            Ok(Routed::Here(request))
         }
-        Ok(Place::Elsewhere(owner)) => {
-            let forwarded = Box::pin(forward(&app, session, owner, request, next, arrival)).await;
-            forwarded.unwrap_or_else(Problem::into_response)
+        Place::Elsewhere(owner) => {
+            Box::pin(forward(&app, session, owner, request, next, arrival)).await.map(Routed::Elsewhere)
         }
-        Err(problem) => problem.into_response(),
     }
 }
 

@@ -25,6 +25,7 @@ use http::Method;
 #[cfg(target_os = "linux")]
 use nix::sys::socket::{setsockopt, sockopt::TcpUserTimeout};
 use observe::Observer;
+use std::sync::Arc;
 use tokio::net::{TcpListener, TcpStream};
 use wire::problem::{Code, Problem};
 
@@ -50,7 +51,7 @@ pub struct Server {
 ///
 /// The router must not have fallbacks of its own. Routers of several services may be merged before.
 pub fn finish(router: Router, server: &Server) -> Router {
-    let observer = Observer { service: server.service, metrics: server.metrics.clone() };
+    let observer = Arc::new(Observer { service: server.service, metrics: server.metrics.clone() });
     router
         .merge(health::routes(server.health.clone()))
         .route("/metrics", get(serve_metrics).with_state(server.metrics.clone()))
@@ -78,7 +79,9 @@ pub async fn serve(listener: TcpListener, router: Router, server: Server) -> std
         }
         limit_stall(connection);
     });
-    axum::serve(listener, router).with_graceful_shutdown(server.shutdown.closing().cancelled_owned()).await
+    // Made a service once: as it is, a router makes all of its routes anew for each connection, and each keeps its own.
+    let service = router.into_make_service();
+    axum::serve(listener, service).with_graceful_shutdown(server.shutdown.closing().cancelled_owned()).await
 }
 
 /// Has the kernel close a connection whose other end takes nothing for [`STALL_MS`]: a response that cannot be written
