@@ -5,14 +5,14 @@ use crate::common::{DEADLINE, GRACE, answer, connect, database, id, ids, new_tas
 use anyhow::{Context as _, Result};
 use domain::answer::NormalisedResponse;
 use domain::ids::{Epoch, ExecutionId, MessageId, PendingId, SessionId, TaskId, WorkspaceId};
-use domain::object::{Actor, EndState, MessageType, RuntimeKind};
+use domain::object::{Actor, AuthorKind, EndState, MessageType, RuntimeKind, SettledAs, TurnStatus};
 use domain::session::Command;
 use domain::session::decide::{
     AckPrompt, Acknowledge, Ask, Attach, AttachWaiter, Begin, Cancel, Claim, Collect, Confirm, DeleteMessage,
-    DeleteSession, EndSession, FetchPrompt, Frame, Frames, LoseWaiter, NewSession, Restore, Resume, StopReason,
-    TakeOver, Tick,
+    DeleteSession, EndSession, FetchPrompt, Frame, Frames, HandOver, LoseWaiter, Mark, NewSession, Recover, Reserve,
+    Restore, Resume, Retry, Send, Settle, StopReason, TakeOver, Tick, Verdict,
 };
-use domain::session::rows::Rows;
+use domain::session::rows::{IntentStatus, Rows};
 use domain::sim;
 use sqlx::PgConnection;
 use sqlx::types::Json;
@@ -23,7 +23,7 @@ use store::{InstanceRole, Options, Scope, SessionExtras, Store, StoreOptions, Tr
 /// Commands given to each session, unless it ends before.
 const STEPS: usize = 120;
 /// Sessions walked through at least, each by a stream of its own; more until every command was accepted once.
-const SEEDS: u64 = 3;
+const SEEDS: u64 = 4;
 /// Past this many a command that was never accepted is taken for one that cannot be.
 const SEEDS_MAX: u64 = 20;
 /// Commands that are there to be refused.
@@ -68,8 +68,9 @@ impl Twins {
             id: id(),
             task_id,
             workspace_id: workspace,
-            agent: "mailbox".to_owned(),
-            runtime: RuntimeKind::Mailbox,
+            agent: "agent".to_owned(),
+            // By turns an agent that fetches its prompts, and one to which they are handed over.
+            runtime: if seed.is_multiple_of(2) { RuntimeKind::Mailbox } else { RuntimeKind::Push },
         };
         let (session, begin) = (new.id, Begin { prompt: None, grace: GRACE, traceparent: None });
         let extras = SessionExtras { agent_token: None, key: None, ids: ids() };
@@ -120,7 +121,7 @@ impl Twins {
     async fn give<C>(&mut self, name: &'static str, command: &C) -> Result<()>
     where
         C: Command + Sync,
-        C::Reply: Send + PartialEq + std::fmt::Debug,
+        C::Reply: std::marker::Send + PartialEq + std::fmt::Debug,
     {
         let ids = ids();
         let before = self.store.view(&Scope::All, self.session, &command.needs()).await?;
@@ -178,6 +179,9 @@ impl Twins {
         let rows = self.all();
         // Nothing lies between: a grace is over at once, or lasts longer than the test.
         let grace = if self.below(3) == 0 { Duration::ZERO } else { GRACE };
+        if rows.session.runtime == RuntimeKind::Push && self.below(3) == 0 {
+            return self.hand_over(&rows, grace).await;
+        }
         match self.below(100) {
             0..=19 => self.ask(&rows, grace).await,
             20..=39 => self.respond(&rows, grace).await,
@@ -231,7 +235,7 @@ impl Twins {
             pending_id,
             message_ids,
             response: if self.below(4) == 0 { skip } else { answer("yes") },
-            actor: Actor { id: "ada".to_owned(), name: "Ada".to_owned() },
+            actor: ada(),
             claimant_epoch: None,
             deadline: Duration::from_secs(60),
             grace,
@@ -249,6 +253,70 @@ impl Twins {
             6 => self.give("restore", &Restore { claim_id, reason: "delivery_failed", grace }).await,
             _ => self.give("acknowledge", &Acknowledge { claim_id, grace }).await,
         }
+    }
+
+    /// What becomes of prompts that leave the house: mostly what may come next, sometimes anything.
+    async fn hand_over(&mut self, rows: &Rows, grace: Duration) -> Result<()> {
+        let newest: Vec<_> = rows.turns.keys().rev().take(2).copied().collect();
+        let unpublished = rows.reservation().filter(|_| self.below(6) != 0).map(|turn| (turn.id, turn.status));
+        let turn_id = unpublished.map(|(turn, _)| turn).or_else(|| self.one_of(&newest)).unwrap_or_else(id);
+        let usual = match unpublished.map(|(_, status)| status) {
+            None => [0, 0, 1, 1, 2, 3],
+            Some(TurnStatus::Reserved) => [3, 3, 3, 4, 5, 2],
+            Some(TurnStatus::Attempted) => [5, 5, 5, 4, 2, 0],
+            Some(_) => [6, 6, 6, 5, 4, 2],
+        };
+        let next = if self.below(6) == 0 { self.below(7) } else { usual[self.below(6)] };
+        match next {
+            0 => self.reserve(rows, grace).await,
+            1 => self.send(grace).await,
+            2 => self.tick(vec![], rows, grace).await,
+            3 => self.give("mark", &Mark { turn_id, epoch: self.epoch, grace }).await,
+            4 => self.give("recover", &Recover { allowance: Duration::ZERO, grace }).await,
+            // Only what was marked was sent, so only of that something can have become.
+            5 if rows.turns.get(&turn_id).is_some_and(|turn| turn.status != TurnStatus::Reserved) => {
+                let retry = Retry { retries: 1, backoff: grace };
+                let why = "the runner said 422".to_owned();
+                let (name, verdict) = match self.below(5) {
+                    0 => ("accepted", Verdict::Accepted),
+                    1 => ("refused", Verdict::NotAccepted { why, retry }),
+                    _ => ("unknown", Verdict::Unknown),
+                };
+                self.give(name, &HandOver { turn_id, epoch: self.epoch, verdict, grace }).await
+            }
+            _ => {
+                let (name, verdict) = match self.below(2) {
+                    0 => ("settle as accepted", SettledAs::Accepted),
+                    _ => ("settle as not accepted", SettledAs::NotAccepted),
+                };
+                let (actor, note) = (ada(), "asked the runner".to_owned());
+                self.give(name, &Settle { turn_id, verdict, actor, note, grace }).await
+            }
+        }
+    }
+
+    async fn reserve(&mut self, rows: &Rows, grace: Duration) -> Result<()> {
+        let open: Vec<_> = rows.intents.values().filter(|intent| intent.status == IntentStatus::Open).collect();
+        let claim_id = open.first().map_or_else(id, |intent| intent.claim_id);
+        let (epoch, attempt, deadline) = (self.epoch, self.below(3) != 0, self.deadline());
+        self.give("reserve", &Reserve { claim_id, epoch, attempt, deadline, grace }).await
+    }
+
+    async fn send(&mut self, grace: Duration) -> Result<()> {
+        let author_kind = [AuthorKind::Person, AuthorKind::System][self.below(2)];
+        let content = "And this.".to_owned();
+        let send = Send { queued_id: id(), content, author_kind, author: ada(), grace, traceparent: None };
+        self.give("send", &send).await
+    }
+
+    async fn tick(&mut self, absent: Vec<PendingId>, rows: &Rows, grace: Duration) -> Result<()> {
+        let (epoch, seen_at, deadline) = (self.epoch, rows.session.created_at, self.deadline());
+        self.give("tick", &Tick { epoch, absent, seen_at, grace, deadline }).await
+    }
+
+    /// Nothing lies between here either: what is unpublished is overdue at once, or never.
+    fn deadline(&mut self) -> Duration {
+        if self.below(4) == 0 { Duration::ZERO } else { DEADLINE }
     }
 
     async fn work(&mut self, rows: &Rows, grace: Duration) -> Result<()> {
@@ -306,8 +374,7 @@ impl Twins {
             4 => self.give("collect", &Collect { epoch, execution_id, ack: vec![pending_id], released, grace }).await,
             _ => {
                 let absent = if self.below(2) == 0 { vec![pending_id] } else { vec![] };
-                let seen_at = rows.session.created_at;
-                self.give("tick", &Tick { epoch, absent, seen_at, grace, deadline: DEADLINE }).await
+                self.tick(absent, rows, grace).await
             }
         }
     }
@@ -338,7 +405,8 @@ async fn postgres_does_what_memory_does() -> Result<()> {
                 },
             )
             .await?;
-        assert!(twins.memory.violations(twins.session).is_empty());
+        let broken = twins.memory.violations(twins.session);
+        assert!(broken.is_empty(), "{}", broken.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
         assert!(twins.store.task(&Scope::All, twins.task).await?.is_some());
         for (name, [accepted, refused]) in std::mem::take(&mut twins.coverage) {
             let count = coverage.entry(name).or_default();
@@ -352,8 +420,12 @@ async fn postgres_does_what_memory_does() -> Result<()> {
     }
     let never = never_accepted(&coverage);
     assert!(never.is_empty(), "never accepted: {never:?} of {coverage:?}");
-    assert_eq!(coverage.len(), 23, "a command never occurred: {coverage:?}");
+    assert_eq!(coverage.len(), 32, "a command never occurred: {coverage:?}");
     Ok(())
+}
+
+fn ada() -> Actor {
+    Actor { id: "ada".to_owned(), name: "Ada".to_owned() }
 }
 
 fn never_accepted(coverage: &Coverage) -> Vec<&'static str> {
