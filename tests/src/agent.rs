@@ -45,10 +45,25 @@ impl Agent {
     /// What the server said.
     pub async fn attach(&mut self) -> Result<Attached, ClientError> {
         let attached = self.client.attach(&Attach { name: Some("test agent".to_owned()), ..Attach::default() }).await?;
+        self.is_now(&attached);
+        Ok(attached)
+    }
+
+    /// Becomes a new execution, again and again while something is away.
+    ///
+    /// # Errors
+    /// A refusal that does not change.
+    pub async fn attach_patiently(&mut self) -> Result<(), ClientError> {
+        let body = Attach { name: Some("test agent".to_owned()), ..Attach::default() };
+        let attached = retrying(patient(), || self.client.attach(&body)).await?;
+        self.is_now(&attached);
+        Ok(())
+    }
+
+    fn is_now(&mut self, attached: &Attached) {
         self.execution = Some(attached.execution_id);
         self.generation = attached.open_turn.as_ref().map(|turn| turn.generation);
         self.next_frame = 1;
-        Ok(attached)
     }
 
     /// Comes back as the execution it was.
@@ -57,6 +72,16 @@ impl Agent {
     /// What the server said.
     pub async fn reattach(&self) -> Result<Attached, ClientError> {
         self.client.attach(&Attach { execution_id: self.execution, ..Attach::default() }).await
+    }
+
+    /// The number that its next frame has.
+    pub(crate) const fn next_frame(&self) -> i64 {
+        self.next_frame
+    }
+
+    /// Frames up to this number are stored.
+    pub(crate) const fn has_reported(&mut self, number: i64) {
+        self.next_frame = number + 1;
     }
 
     /// Fetches the next prompt, if one comes within `wait_ms`.

@@ -35,6 +35,8 @@ pub struct ClusterOptions {
     pub own_postgres: bool,
     /// Whether every pass over a crash point is written down.
     pub log_passes: bool,
+    /// The text of an `agents.toml`; without one the profiles that exist by themselves.
+    pub agents: Option<String>,
 }
 
 impl Default for ClusterOptions {
@@ -46,6 +48,7 @@ impl Default for ClusterOptions {
             times: TestTimes::default(),
             own_postgres: false,
             log_passes: false,
+            agents: None,
         }
     }
 }
@@ -125,6 +128,11 @@ impl Cluster {
             let log = dir.path().join("passes.log").to_string_lossy().into_owned();
             environment.push(("ASKBACK_CRASH_LOG".to_owned(), log));
         }
+        if let Some(agents) = &options.agents {
+            let file = dir.path().join("agents.toml");
+            fs::write(&file, agents).context("cannot write agents.toml")?;
+            environment.push(("ASKBACK_AGENTS".to_owned(), file.to_string_lossy().into_owned()));
+        }
         let several = |program: &'static str, role: &str, count: usize| -> Result<Vec<Service>> {
             (0..count).map(|number| Service::new(program, format!("{role}-{number}"), &environment)).collect()
         };
@@ -196,11 +204,19 @@ impl Cluster {
     /// # Errors
     /// What the server said.
     pub async fn agent(&self, world: World, prompt: Option<&str>) -> Result<Agent> {
-        let body = CreateSession { agent: "mailbox".to_owned(), prompt: prompt.map(str::to_owned) };
+        self.agent_of("mailbox", world, prompt).await
+    }
+
+    /// The same of an agent of any profile whose agents show a token.
+    ///
+    /// # Errors
+    /// What the server said.
+    pub async fn agent_of(&self, profile: &str, world: World, prompt: Option<&str>) -> Result<Agent> {
+        let body = CreateSession { agent: profile.to_owned(), prompt: prompt.map(str::to_owned) };
         // A second try after a busy moment may leave a session nobody looks at.
         let admin = self.admin()?.write;
         let created = retrying(patient(), || admin.create_session(world.task, &body)).await?;
-        let token = created.agent_token.context("a mailbox agent gets its token")?;
+        let token = created.agent_token.context("the agent gets its token")?;
         self.agent_client(created.session.id, &token)
     }
 

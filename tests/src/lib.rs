@@ -8,6 +8,8 @@
 //! | [`cluster`] | respond-apis, orchestrators and projections on one database |
 //! | [`people`] | persons and what they say |
 //! | [`agent`] | an agent over the HTTP agent API |
+//! | [`runner`] | where the prompts of `push` agents are posted, which does what the test says |
+//! | [`pushed`] | a session behind a runner, with a question that nobody waits for |
 //! | [`scenario`] | agents that work and persons that answer until everything is settled |
 //! | [`stage`] | an agent that waits, and that it was told once |
 //! | [`mcp`] | an agent over MCP that sees every event of its streams |
@@ -35,8 +37,10 @@ pub mod link;
 pub mod mcp;
 pub mod people;
 pub mod ports;
+pub mod pushed;
 pub mod raw;
 pub mod readers;
+pub mod runner;
 pub mod scenario;
 pub mod service;
 pub mod sql;
@@ -48,6 +52,8 @@ pub use agent::Agent;
 pub use cluster::{Cluster, ClusterOptions, World};
 pub use link::{AtCommit, Link};
 pub use people::Person;
+pub use pushed::{Detached, PushStage};
+pub use runner::Runner;
 pub use service::Service;
 pub use stage::Waiting;
 pub use times::TestTimes;

@@ -12,6 +12,7 @@ mod orchestrator;
 mod outages;
 mod outages_locks;
 mod points;
+mod push_points;
 mod rolling;
 mod servers;
 mod soak;

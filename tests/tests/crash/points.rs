@@ -1,5 +1,6 @@
 //! Every crash point, hit by the process that owns it, at its first and at its second pass.
 
+use crate::push_points;
 use anyhow::{Result, ensure};
 use domain::object::BundleState;
 use faults::{CrashPoint, IntoEnumIterator as _};
@@ -23,7 +24,7 @@ enum Path {
     GivingUp,
     /// An orchestrator that takes over what its predecessor owned.
     Takeover,
-    /// An orchestrator that hands a prompt to a runner which does this with it.
+    /// A process that hands answers to a runner.
     Handing,
 }
 
@@ -62,7 +63,7 @@ async fn survive(point: CrashPoint, nth: u64) -> Result<()> {
         Path::RespondApi => die_taking_answers(arm).await?,
         Path::GivingUp => die_giving_up(arm).await?,
         Path::Takeover => die_taking_over(arm).await?,
-        Path::Handing => die_serving_agents(arm).await?,
+        Path::Handing => push_points::die_handing(arm).await?,
     };
     let passes = cluster.passes()?.iter().filter(|pass| **pass == point.to_string()).count();
     ensure!(u64::try_from(passes)? >= nth, "{point} was passed {passes} times only");
@@ -192,5 +193,13 @@ points! {
     after_restore_commit,
     before_publish_commit,
     after_publish_commit,
+    before_resume_call,
+    before_attempt_commit,
+    after_attempt_commit,
+    after_accepted,
+    after_refused,
+    after_roll_back_commit,
+    after_doubt_commit,
+    after_hand_over_commit,
     after_takeover_session,
 }
