@@ -11,6 +11,8 @@ mod hand_off;
 mod idempotency;
 mod mcp;
 mod operation;
+mod push;
+mod push_queue;
 mod races;
 mod rights;
 mod tour;
