@@ -1,6 +1,7 @@
 //! Several services on one database.
 
 use crate::agent::Agent;
+use crate::front::Front;
 use crate::people::{Person, patient};
 use crate::service::{Arm, Service};
 use crate::times::TestTimes;
@@ -35,8 +36,18 @@ pub struct ClusterOptions {
     pub own_postgres: bool,
     /// Whether every pass over a crash point is written down.
     pub log_passes: bool,
+    /// Whether the clients of each service reach its processes in turn, request by request.
+    pub fronts: bool,
     /// The text of an `agents.toml`; without one the profiles that exist by themselves.
     pub agents: Option<String>,
+}
+
+impl ClusterOptions {
+    /// Two processes of each service, and every request goes to the other one than the request before.
+    #[must_use]
+    pub fn two_of_each() -> Self {
+        Self { respond_apis: 2, orchestrators: 2, projections: 2, fronts: true, ..Self::default() }
+    }
 }
 
 impl Default for ClusterOptions {
@@ -48,6 +59,7 @@ impl Default for ClusterOptions {
             times: TestTimes::default(),
             own_postgres: false,
             log_passes: false,
+            fronts: false,
             agents: None,
         }
     }
@@ -69,9 +81,18 @@ pub struct Cluster {
     /// The nats-server. Always the test's own: the event stream belongs to one database.
     pub nats: TestNats,
     admin: Secret,
+    fronts: Option<Fronts>,
     // After everything that uses them.
     dir: TempDir,
     database: Option<TestDb>,
+}
+
+/// Where clients reach each service, if not the first process of it.
+#[derive(Debug)]
+struct Fronts {
+    commands: Front,
+    queries: Front,
+    agents: Front,
 }
 
 /// A workspace with one task.
@@ -139,9 +160,17 @@ impl Cluster {
         let respond_apis = several("askback-respond-api", "respond-api", options.respond_apis)?;
         let orchestrators = several("askback-orchestrator", "orchestrator", options.orchestrators)?;
         let projections = several("askback-projection", "projection", options.projections)?;
+        let fronts = match options.fronts {
+            true => Some(Fronts {
+                commands: before(&respond_apis).await?,
+                queries: before(&projections).await?,
+                agents: before(&orchestrators).await?,
+            }),
+            false => None,
+        };
         let store = Store::connect(&url, StoreOptions { max_connections: 4, ..StoreOptions::default() }).await?;
         let admin = make_admin(&store).await?;
-        Ok(Self { respond_apis, orchestrators, projections, store, postgres, nats, admin, dir, database })
+        Ok(Self { respond_apis, orchestrators, projections, store, postgres, nats, admin, fronts, dir, database })
     }
 
     /// The database's own URL.
@@ -160,16 +189,39 @@ impl Cluster {
         self.respond_apis.iter_mut().chain(&mut self.orchestrators).chain(&mut self.projections)
     }
 
-    /// The admin of every workspace, at the first services.
+    /// Where persons send commands: the front, or the first process.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn command_url(&self) -> Result<String> {
+        reached(self.fronts.as_ref().map(|fronts| &fronts.commands), &self.respond_apis)
+            .context("nobody takes commands")
+    }
+
+    /// Where persons read: the front, or the first process.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn query_url(&self) -> Result<String> {
+        reached(self.fronts.as_ref().map(|fronts| &fronts.queries), &self.projections).context("nobody can be read")
+    }
+
+    /// Where agents are served: the front, or the first process.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn agent_url(&self) -> Result<String> {
+        reached(self.fronts.as_ref().map(|fronts| &fronts.agents), &self.orchestrators).context("nobody serves agents")
+    }
+
+    /// The admin of every workspace.
     ///
     /// # Errors
     /// When there are no such services.
     pub fn admin(&self) -> Result<Person> {
-        let command_url = self.respond_apis.first().context("nobody takes commands")?.url();
-        let query_url = self.projections.first().context("nobody can be read")?.url();
         Ok(Person {
-            write: Client::new(&command_url, Some(&self.admin))?,
-            read: Client::new(&query_url, Some(&self.admin))?,
+            write: Client::new(&self.command_url()?, Some(&self.admin))?,
+            read: Client::new(&self.query_url()?, Some(&self.admin))?,
             token: self.admin.clone(),
         })
     }
@@ -220,13 +272,12 @@ impl Cluster {
         self.agent_client(created.session.id, &token)
     }
 
-    /// An agent by its token, at the first orchestrator.
+    /// An agent by its token.
     ///
     /// # Errors
     /// When there is no orchestrator.
     pub fn agent_client(&self, session: SessionId, token: &Secret) -> Result<Agent> {
-        let url = self.orchestrators.first().context("nobody serves agents")?.url();
-        Ok(Agent::new(Client::new(&url, Some(token))?, session))
+        Ok(Agent::new(Client::new(&self.agent_url()?, Some(token))?, session))
     }
 
     /// The passes over crash points so far, one line each.
@@ -252,6 +303,9 @@ impl Cluster {
             if stuck.is_empty() { Ok(Some(())) } else { bail!("{stuck:?}") }
         })
         .await?;
+        for front in self.fronts.iter().flat_map(|fronts| [&fronts.commands, &fronts.queries, &fronts.agents]) {
+            front.all_were_asked()?;
+        }
         let violations = self.store.violations().await?;
         if violations.is_empty() { Ok(()) } else { bail!("broken invariants: {violations:#?}") }
     }
@@ -264,6 +318,14 @@ impl Cluster {
         service.launch(Some(arm))?;
         service.ready().await
     }
+}
+
+async fn before(services: &[Service]) -> Result<Front> {
+    Front::before(&services.iter().map(Service::url).collect::<Vec<_>>()).await
+}
+
+fn reached(front: Option<&Front>, services: &[Service]) -> Option<String> {
+    front.map(Front::url).or_else(|| services.first().map(Service::url))
 }
 
 async fn make_admin(store: &Store) -> Result<Secret> {

@@ -6,6 +6,7 @@
 //! | [`binaries`] | where the programs under test lie |
 //! | [`service`] | one service process: started, killed, paused, armed with a crash point |
 //! | [`cluster`] | respond-apis, orchestrators and projections on one database |
+//! | [`front`] | an edge that sends each request to the next process |
 //! | [`people`] | persons and what they say |
 //! | [`agent`] | an agent over the HTTP agent API |
 //! | [`runner`] | where the prompts of `push` agents are posted, which does what the test says |
@@ -33,6 +34,7 @@ pub mod cli;
 pub mod cluster;
 pub mod dev;
 pub mod dice;
+pub mod front;
 pub mod link;
 pub mod mcp;
 pub mod people;

@@ -1,5 +1,6 @@
 //! Agents whose connection breaks, that poll, that leave, that come back in time or too late.
 
+use crate::clusters::on_both_clusters;
 use anyhow::{Context as _, Result, ensure};
 use domain::ids::TurnId;
 use domain::object::{AskOutcome, BundleState, Delivery, Turn, TurnOrigin, TurnStatus};
@@ -8,12 +9,23 @@ use harness::people::{yes, yes_no};
 use harness::{Agent, Cluster, ClusterOptions, PATIENCE, Person, TestTimes, until};
 use wire::queries::PageQuery;
 
-async fn start() -> Result<(Cluster, Person, Agent)> {
-    with(TestTimes::default().with("GRACE", 1_500)).await
+on_both_clusters! {
+    back_within_the_grace_before_an_answer,
+    back_within_the_grace_while_an_answer_waits_for_it,
+    back_after_the_answer_was_confirmed_it_gets_the_same_once_more,
+    back_too_late_its_turn_is_over_and_a_prompt_carries_the_answer,
+    an_agent_that_polls_keeps_its_waiter_between_polls,
+    an_agent_that_asks_and_leaves_has_yielded,
+    the_wait_limit_pauses_the_turn_and_is_never_a_consent,
+    a_new_execution_after_the_answer_gets_it_as_a_replacement,
 }
 
-async fn with(times: TestTimes) -> Result<(Cluster, Person, Agent)> {
-    let cluster = Cluster::start(ClusterOptions { times, ..ClusterOptions::default() }).await?;
+async fn start(options: ClusterOptions) -> Result<(Cluster, Person, Agent)> {
+    with(options, TestTimes::default().with("GRACE", 1_500)).await
+}
+
+async fn with(options: ClusterOptions, times: TestTimes) -> Result<(Cluster, Person, Agent)> {
+    let cluster = Cluster::start(ClusterOptions { times, ..options }).await?;
     let admin = cluster.admin()?;
     let mut agent = cluster.agent(cluster.world().await?, Some("Go.")).await?;
     agent.begin().await?;
@@ -43,9 +55,8 @@ async fn ask_and_break(admin: &Person, agent: &Agent) -> Result<domain::object::
     .await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn back_within_the_grace_before_an_answer() -> Result<()> {
-    let (cluster, admin, agent) = with(TestTimes::default()).await?;
+async fn back_within_the_grace_before_an_answer(options: ClusterOptions) -> Result<()> {
+    let (cluster, admin, agent) = with(options, TestTimes::default()).await?;
     let pending = ask_and_break(&admin, &agent).await?.pending_id;
     let back = tokio::spawn(async move { agent.poll(pending, 30_000).await });
     until("its waiter is there again", PATIENCE, async || {
@@ -59,9 +70,8 @@ async fn back_within_the_grace_before_an_answer() -> Result<()> {
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn back_within_the_grace_while_an_answer_waits_for_it() -> Result<()> {
-    let (cluster, admin, agent) = with(TestTimes::default()).await?;
+async fn back_within_the_grace_while_an_answer_waits_for_it(options: ClusterOptions) -> Result<()> {
+    let (cluster, admin, agent) = with(options, TestTimes::default()).await?;
     let pending = ask_and_break(&admin, &agent).await?.pending_id;
     let person = admin.clone();
     let answering = tokio::spawn(async move { person.respond(pending, &yes("welcome back"), "a").await });
@@ -73,9 +83,8 @@ async fn back_within_the_grace_while_an_answer_waits_for_it() -> Result<()> {
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn back_after_the_answer_was_confirmed_it_gets_the_same_once_more() -> Result<()> {
-    let (cluster, admin, agent) = start().await?;
+async fn back_after_the_answer_was_confirmed_it_gets_the_same_once_more(options: ClusterOptions) -> Result<()> {
+    let (cluster, admin, agent) = start(options).await?;
     let blocked = agent.clone();
     let held = tokio::spawn(async move { blocked.ask(yes_no("Deploy?"), Some("deploy"), 60_000).await });
     let pending = admin.open_bundle(agent.session, Some(BundleState::ActiveLive)).await?.pending_id;
@@ -89,9 +98,8 @@ async fn back_after_the_answer_was_confirmed_it_gets_the_same_once_more() -> Res
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn back_too_late_its_turn_is_over_and_a_prompt_carries_the_answer() -> Result<()> {
-    let (cluster, admin, mut agent) = start().await?;
+async fn back_too_late_its_turn_is_over_and_a_prompt_carries_the_answer(options: ClusterOptions) -> Result<()> {
+    let (cluster, admin, mut agent) = start(options).await?;
     let bundle = ask_and_break(&admin, &agent).await?;
     let turn = closed(&admin, &agent, bundle.turn_id).await?;
     ensure!((turn.status, turn.reason.as_deref()) == (TurnStatus::Interrupted, Some("agent_gone")), "{turn:?}");
@@ -113,9 +121,8 @@ async fn back_too_late_its_turn_is_over_and_a_prompt_carries_the_answer() -> Res
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agent_that_polls_keeps_its_waiter_between_polls() -> Result<()> {
-    let (cluster, admin, agent) = start().await?;
+async fn an_agent_that_polls_keeps_its_waiter_between_polls(options: ClusterOptions) -> Result<()> {
+    let (cluster, admin, agent) = start(options).await?;
     let pending = agent.ask(yes_no("Deploy?"), Some("deploy"), 300).await?.pending_id;
     // Twice the grace, in polls that are shorter than it.
     for _ in 0..10 {
@@ -134,9 +141,8 @@ async fn an_agent_that_polls_keeps_its_waiter_between_polls() -> Result<()> {
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agent_that_asks_and_leaves_has_yielded() -> Result<()> {
-    let (cluster, admin, agent) = start().await?;
+async fn an_agent_that_asks_and_leaves_has_yielded(options: ClusterOptions) -> Result<()> {
+    let (cluster, admin, agent) = start(options).await?;
     let pending = agent.ask(yes_no("Deploy?"), Some("deploy"), 0).await?.pending_id;
     let bundle = admin.bundle_in(pending, BundleState::ActiveDetached).await?;
     let turn = closed(&admin, &agent, bundle.turn_id).await?;
@@ -145,9 +151,8 @@ async fn an_agent_that_asks_and_leaves_has_yielded() -> Result<()> {
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_wait_limit_pauses_the_turn_and_is_never_a_consent() -> Result<()> {
-    let (cluster, admin, mut agent) = with(TestTimes::default().with("WAIT", 1_500)).await?;
+async fn the_wait_limit_pauses_the_turn_and_is_never_a_consent(options: ClusterOptions) -> Result<()> {
+    let (cluster, admin, mut agent) = with(options, TestTimes::default().with("WAIT", 1_500)).await?;
     let view = agent.ask(yes_no("Deploy?"), Some("deploy"), 60_000).await?;
     ensure!(view.outcome == Some(AskOutcome::NoResponse), "{view:?}");
     ensure!(view.answers.is_empty() && view.message.is_some(), "it says so in words: {view:?}");
@@ -161,9 +166,8 @@ async fn the_wait_limit_pauses_the_turn_and_is_never_a_consent() -> Result<()> {
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_execution_after_the_answer_gets_it_as_a_replacement() -> Result<()> {
-    let (cluster, admin, agent) = start().await?;
+async fn a_new_execution_after_the_answer_gets_it_as_a_replacement(options: ClusterOptions) -> Result<()> {
+    let (cluster, admin, agent) = start(options).await?;
     let blocked = agent.clone();
     let held = tokio::spawn(async move { blocked.ask(yes_no("Deploy?"), Some("deploy"), 60_000).await });
     let bundle = admin.open_bundle(agent.session, Some(BundleState::ActiveLive)).await?;

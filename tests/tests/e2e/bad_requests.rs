@@ -191,6 +191,59 @@ async fn bodies_that_are_none() -> Result<()> {
     Ok(())
 }
 
+/// A body whose objects have become arrays of their values: one of them each time, with the place of that one.
+fn with_arrays(body: &Value) -> Vec<(String, Value)> {
+    let mut all = Vec::new();
+    let inner: Vec<(String, &Value)> = match body {
+        Value::Object(fields) => {
+            all.push((String::new(), fields.values().cloned().collect()));
+            fields.iter().map(|(name, value)| (name.clone(), value)).collect()
+        }
+        Value::Array(items) => items.iter().enumerate().map(|(index, item)| (index.to_string(), item)).collect(),
+        _ => Vec::new(),
+    };
+    for (name, value) in inner {
+        for (place, changed) in with_arrays(value) {
+            let (pointer, mut whole) = (format!("/{name}"), body.clone());
+            if let Some(at) = whole.pointer_mut(&pointer) {
+                *at = changed;
+            }
+            all.push((format!("{pointer}{place}"), whole));
+        }
+    }
+    all
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn arrays_where_objects_belong() -> Result<()> {
+    let fixture = fixture().await?;
+    let mut nested = 0;
+    let option = json!({ "label": "Yes" });
+    let ask = json!({ "questions": [{ "prompt": "Deploy?", "options": [option, { "label": "No" }] }] });
+    let answers = json!({ "answers": [{ "question_id": "q1" }] });
+    let frames = [json!({ "type": "message", "text": "Hi" }), json!({ "type": "complete", "stop_reason": "end_turn" })];
+    let frames = json!({ "execution_id": NOBODY, "generation": 1, "first_seq": 1, "frames": frames });
+    let more = [
+        (Side::Commands, "POST", "/api/v1/clarification/{bundle}/respond", answers),
+        (Side::Agents, "POST", "/agent/v1/clarifications", ask),
+        (Side::Agents, "POST", "/agent/v1/frames", frames),
+    ];
+    let all = with_body().into_iter().map(|(side, method, path, good, _)| (side, method, path, good)).chain(more);
+    for (side, method, path, good) in all {
+        for (place, body) in with_arrays(&good) {
+            let what = format!("{method} {path} with {body}");
+            let reply = fixture.send(side, Request::new(method, fixture.path(path)).json(&body)).await?;
+            let document = is_problem(&reply, 400, "invalid_request").context(what.clone())?;
+            let pointer = document["errors"][0]["pointer"].as_str().context(what.clone())?;
+            // Where the values do not fit the fields in their order, the place is within.
+            ensure!(pointer.starts_with(&place), "{what}: {document} does not point at {place:?}");
+            nested += usize::from(!place.is_empty());
+        }
+    }
+    ensure!(nested >= 7, "{nested} of them were nested");
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn methods_and_paths_that_are_none() -> Result<()> {
     use Side::{Agents, Commands, Queries};

@@ -1,5 +1,6 @@
 //! Questions whose agent has gone on or gone away: answered later, skipped, superseded.
 
+use crate::clusters::on_both_clusters;
 use anyhow::{Result, ensure};
 use domain::ids::PendingId;
 use domain::object::{AskOutcome, BundleState, Delivery, ResponseOutcome};
@@ -8,9 +9,16 @@ use harness::{Agent, Cluster, ClusterOptions, Person};
 use wire::Code;
 use wire::people::{AnswerInput, Respond};
 
+on_both_clusters! {
+    an_answer_comes_as_the_next_prompt,
+    a_skip_is_recorded_and_wakes_nobody,
+    one_answer_of_several_supersedes_the_others_and_names_them,
+    a_bundle_of_several_questions_is_told_with_all_its_answers,
+}
+
 /// An agent that asked these in one turn, ended the turn and waits for its next prompt.
-async fn detached(questions: &[&str]) -> Result<(Cluster, Person, Agent, Vec<PendingId>)> {
-    let cluster = Cluster::start(ClusterOptions::default()).await?;
+async fn detached(options: ClusterOptions, questions: &[&str]) -> Result<(Cluster, Person, Agent, Vec<PendingId>)> {
+    let cluster = Cluster::start(options).await?;
     let admin = cluster.admin()?;
     let mut agent = cluster.agent(cluster.world().await?, Some("Go.")).await?;
     agent.begin().await?;
@@ -25,9 +33,8 @@ async fn detached(questions: &[&str]) -> Result<(Cluster, Person, Agent, Vec<Pen
     Ok((cluster, admin, agent, asked))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_comes_as_the_next_prompt() -> Result<()> {
-    let (cluster, admin, mut agent, asked) = detached(&["Deploy?"]).await?;
+async fn an_answer_comes_as_the_next_prompt(options: ClusterOptions) -> Result<()> {
+    let (cluster, admin, mut agent, asked) = detached(options, &["Deploy?"]).await?;
     let outcome = admin.respond(asked[0], &yes("on Monday"), "a").await?;
     ensure!(outcome.delivery == Delivery::Resumed && outcome.outcome == ResponseOutcome::Answered, "{outcome:?}");
     let prompt = agent.take_prompt().await?;
@@ -41,9 +48,8 @@ async fn an_answer_comes_as_the_next_prompt() -> Result<()> {
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_skip_is_recorded_and_wakes_nobody() -> Result<()> {
-    let (cluster, admin, agent, asked) = detached(&["Deploy?"]).await?;
+async fn a_skip_is_recorded_and_wakes_nobody(options: ClusterOptions) -> Result<()> {
+    let (cluster, admin, agent, asked) = detached(options, &["Deploy?"]).await?;
     let outcome = admin.respond(asked[0], &skip("no longer needed"), "a").await?;
     ensure!(outcome.delivery == Delivery::Recorded && outcome.outcome == ResponseOutcome::Skipped, "{outcome:?}");
     ensure!(outcome.successor_turn_id.is_none() && outcome.pending_action.is_none(), "{outcome:?}");
@@ -56,9 +62,9 @@ async fn a_skip_is_recorded_and_wakes_nobody() -> Result<()> {
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_answer_of_several_supersedes_the_others_and_names_them() -> Result<()> {
-    let (cluster, admin, mut agent, asked) = detached(&["Deploy?", "Tell the customers?", "Order a cake?"]).await?;
+async fn one_answer_of_several_supersedes_the_others_and_names_them(options: ClusterOptions) -> Result<()> {
+    let (cluster, admin, mut agent, asked) =
+        detached(options, &["Deploy?", "Tell the customers?", "Order a cake?"]).await?;
     let outcome = admin.respond(asked[1], &yes("by mail"), "a").await?;
     ensure!(outcome.delivery == Delivery::Resumed, "{outcome:?}");
     let prompt = agent.take_prompt().await?;
@@ -79,9 +85,8 @@ async fn one_answer_of_several_supersedes_the_others_and_names_them() -> Result<
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bundle_of_several_questions_is_told_with_all_its_answers() -> Result<()> {
-    let cluster = Cluster::start(ClusterOptions::default()).await?;
+async fn a_bundle_of_several_questions_is_told_with_all_its_answers(options: ClusterOptions) -> Result<()> {
+    let cluster = Cluster::start(options).await?;
     let admin = cluster.admin()?;
     let mut agent = cluster.agent(cluster.world().await?, Some("Go.")).await?;
     agent.begin().await?;

@@ -1,5 +1,6 @@
 //! What agents report: frames in order, once each, in their own turn only.
 
+use crate::clusters::on_both_clusters;
 use anyhow::{Context as _, Result, ensure};
 use domain::object::{MessageType, TurnStatus};
 use harness::people::{open_question, refusal, yes_no};
@@ -8,8 +9,16 @@ use wire::agent::{Attach, Frame, Frames, NextPrompt, StopReason};
 use wire::queries::{MessagesQuery, PageQuery};
 use wire::{ClientError, Code};
 
-async fn start() -> Result<(Cluster, Person, Agent)> {
-    let cluster = Cluster::start(ClusterOptions::default()).await?;
+on_both_clusters! {
+    each_frame_is_stored_once_and_in_order,
+    the_end_of_a_turn_is_final_and_its_report_may_be_repeated,
+    only_the_newest_execution_is_served,
+    a_prompt_comes_again_until_it_is_acknowledged,
+    a_request_id_belongs_to_one_question,
+}
+
+async fn start(options: ClusterOptions) -> Result<(Cluster, Person, Agent)> {
+    let cluster = Cluster::start(options).await?;
     let admin = cluster.admin()?;
     let mut agent = cluster.agent(cluster.world().await?, Some("Go.")).await?;
     agent.begin().await?;
@@ -36,9 +45,8 @@ async fn history(admin: &Person, agent: &Agent) -> Result<Vec<String>> {
     Ok(texts.map(|message| message.content).collect())
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_frame_is_stored_once_and_in_order() -> Result<()> {
-    let (cluster, admin, agent) = start().await?;
+async fn each_frame_is_stored_once_and_in_order(options: ClusterOptions) -> Result<()> {
+    let (cluster, admin, agent) = start(options).await?;
     let one = body(&agent, 1, vec![said("One.", None, false), said("Tw", Some("two"), true)])?;
     ensure!(agent.client.send_frames(&one).await?.accepted == 2);
     // A repeat, and one that overlaps: what is known is dropped.
@@ -55,9 +63,8 @@ async fn each_frame_is_stored_once_and_in_order() -> Result<()> {
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_end_of_a_turn_is_final_and_its_report_may_be_repeated() -> Result<()> {
-    let (cluster, admin, agent) = start().await?;
+async fn the_end_of_a_turn_is_final_and_its_report_may_be_repeated(options: ClusterOptions) -> Result<()> {
+    let (cluster, admin, agent) = start(options).await?;
     let last = body(&agent, 1, vec![said("Done.", None, false), end()])?;
     let accepted = agent.client.send_frames(&last).await?;
     ensure!(agent.client.send_frames(&last).await? == accepted, "a repeat of an accepted call is the same");
@@ -76,9 +83,8 @@ async fn the_end_of_a_turn_is_final_and_its_report_may_be_repeated() -> Result<(
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_the_newest_execution_is_served() -> Result<()> {
-    let (cluster, _admin, agent) = start().await?;
+async fn only_the_newest_execution_is_served(options: ClusterOptions) -> Result<()> {
+    let (cluster, _admin, agent) = start(options).await?;
     let execution_id = agent.execution.context("it has attached")?;
     let again = agent.reattach().await?;
     ensure!(again.execution_id == execution_id && again.open_turn.is_some(), "it keeps its turn: {again:?}");
@@ -105,9 +111,8 @@ async fn only_the_newest_execution_is_served() -> Result<()> {
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_prompt_comes_again_until_it_is_acknowledged() -> Result<()> {
-    let cluster = Cluster::start(ClusterOptions::default()).await?;
+async fn a_prompt_comes_again_until_it_is_acknowledged(options: ClusterOptions) -> Result<()> {
+    let cluster = Cluster::start(options).await?;
     let mut agent = cluster.agent(cluster.world().await?, Some("Go.")).await?;
     agent.attach().await?;
     let first = agent.fetch(10_000).await?.context("the first message is its prompt")?;
@@ -125,9 +130,8 @@ async fn a_prompt_comes_again_until_it_is_acknowledged() -> Result<()> {
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_id_belongs_to_one_question() -> Result<()> {
-    let (cluster, admin, agent) = start().await?;
+async fn a_request_id_belongs_to_one_question(options: ClusterOptions) -> Result<()> {
+    let (cluster, admin, agent) = start(options).await?;
     let first = agent.ask(yes_no("Deploy?"), Some("deploy"), 0).await?;
     let again = agent.ask(yes_no("Deploy?"), Some("deploy"), 0).await?;
     ensure!(first.pending_id == again.pending_id, "the same question");

@@ -1,5 +1,6 @@
 //! One key, one command: replays, reuse, repeats while the first is running.
 
+use crate::clusters::on_both_clusters;
 use anyhow::{Result, ensure};
 use domain::object::{BundleState, Delivery};
 use harness::people::{refusal, yes, yes_no};
@@ -8,14 +9,18 @@ use harness::{Cluster, ClusterOptions, PATIENCE, Person, TestTimes};
 use serde_json::{Value, json};
 use wire::Code;
 
-async fn post(cluster: &Cluster, person: &Person, target: &str, key: &str, body: &Value) -> Result<Reply> {
-    let request = Request::new("POST", target).bearer(person.token.expose()).header("idempotency-key", key);
-    request.json(body).send(&cluster.respond_apis[0].url()).await
+on_both_clusters! {
+    a_repeat_is_the_same_command_and_secrets_are_not_shown_again,
+    a_refusal_holds_no_key,
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_repeat_is_the_same_command_and_secrets_are_not_shown_again() -> Result<()> {
-    let cluster = Cluster::start(ClusterOptions::default()).await?;
+async fn post(cluster: &Cluster, person: &Person, target: &str, key: &str, body: &Value) -> Result<Reply> {
+    let request = Request::new("POST", target).bearer(person.token.expose()).header("idempotency-key", key);
+    request.json(body).send(&cluster.command_url()?).await
+}
+
+async fn a_repeat_is_the_same_command_and_secrets_are_not_shown_again(options: ClusterOptions) -> Result<()> {
+    let cluster = Cluster::start(options).await?;
     let (admin, world) = (cluster.admin()?, cluster.world().await?);
     let sessions = format!("/api/v1/tasks/{}/task-sessions", world.task);
     let (tokens, workspaces) = ("/api/v1/tokens", "/api/v1/workspaces");
@@ -60,9 +65,8 @@ async fn a_repeat_is_the_same_command_and_secrets_are_not_shown_again() -> Resul
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refusal_holds_no_key() -> Result<()> {
-    let cluster = Cluster::start(ClusterOptions::default()).await?;
+async fn a_refusal_holds_no_key(options: ClusterOptions) -> Result<()> {
+    let cluster = Cluster::start(options).await?;
     let (admin, world) = (cluster.admin()?, cluster.world().await?);
     let sessions = format!("/api/v1/tasks/{}/task-sessions", world.task);
     let refused = post(&cluster, &admin, &sessions, "key", &json!({ "agent": "nobody" })).await?;

@@ -17,9 +17,9 @@ use tokio::time::timeout;
 use wire::Secret;
 use wire::people::CreateSession;
 
-type Client = Arc<RunningService<RoleClient, ()>>;
+pub(super) type Client = Arc<RunningService<RoleClient, ()>>;
 
-async fn connect(url: &str, token: &Secret) -> Result<Client> {
+pub(super) async fn connect(url: &str, token: &Secret) -> Result<Client> {
     // Whoever installs a provider first wins, and every user of TLS here installs the same one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build()?;
@@ -27,7 +27,7 @@ async fn connect(url: &str, token: &Secret) -> Result<Client> {
     Ok(Arc::new(().serve(StreamableHttpClientTransport::with_client(http, config)).await?))
 }
 
-fn call(client: &Client, tool: &'static str, arguments: Value) -> JoinHandle<Result<Value>> {
+pub(super) fn call(client: &Client, tool: &'static str, arguments: Value) -> JoinHandle<Result<Value>> {
     let client = client.clone();
     tokio::spawn(async move {
         let Value::Object(arguments) = arguments else { bail!("arguments are an object") };
@@ -37,15 +37,15 @@ fn call(client: &Client, tool: &'static str, arguments: Value) -> JoinHandle<Res
     })
 }
 
-fn ask(client: &Client, prompt: &str) -> JoinHandle<Result<Value>> {
-    call(
-        client,
-        "ask_person",
-        json!({ "questions": [{ "prompt": prompt, "options": [{ "label": "Yes" }, { "label": "No" }] }] }),
-    )
+pub(super) fn question(prompt: &str) -> Value {
+    json!({ "questions": [{ "prompt": prompt, "options": [{ "label": "Yes" }, { "label": "No" }] }] })
 }
 
-async fn session(cluster: &Cluster) -> Result<(SessionId, Secret)> {
+pub(super) fn ask(client: &Client, prompt: &str) -> JoinHandle<Result<Value>> {
+    call(client, "ask_person", question(prompt))
+}
+
+pub(super) async fn session(cluster: &Cluster) -> Result<(SessionId, Secret)> {
     let (admin, world) = (cluster.admin()?, cluster.world().await?);
     let body = CreateSession { agent: "mailbox".to_owned(), prompt: None };
     let created = admin.write.create_session(world.task, &body).await?;

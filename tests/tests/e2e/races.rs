@@ -1,5 +1,6 @@
 //! An answer against everything that can happen at the same time: exactly one wins, and all agree who.
 
+use crate::clusters::on_both_clusters;
 use anyhow::{Context as _, Result, bail, ensure};
 use domain::ids::{MessageId, PendingId};
 use domain::object::{AgentView, AskOutcome, BundleState, Delivery, EndState, MessageType, Role};
@@ -11,6 +12,15 @@ use harness::{Agent, Cluster, ClusterOptions, PATIENCE, Person, TestTimes, World
 use tokio::task::JoinHandle;
 use wire::queries::MessagesQuery;
 use wire::{ClientError, Code};
+
+on_both_clusters! {
+    sixty_four_people_answer_at_once_and_one_of_them_wins,
+    answer_against_cancel,
+    answer_against_an_agent_that_goes_away,
+    answer_against_a_newer_turn,
+    answer_against_the_end_of_the_session,
+    answer_against_the_deletion_of_its_only_question,
+}
 
 const ROUNDS: usize = 20;
 
@@ -48,14 +58,13 @@ fn won(result: Result<domain::object::RespondOutcome, ClientError>) -> Result<Op
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sixty_four_people_answer_at_once_and_one_of_them_wins() -> Result<()> {
-    let cluster = Cluster::start(ClusterOptions { respond_apis: 2, ..ClusterOptions::default() }).await?;
+async fn sixty_four_people_answer_at_once_and_one_of_them_wins(options: ClusterOptions) -> Result<()> {
+    let cluster = Cluster::start(options).await?;
     let (admin, world) = (cluster.admin()?, cluster.world().await?);
     let mut people = Vec::new();
-    for number in 0..64 {
+    for _ in 0..64 {
         let person = cluster.person(world.workspace, Role::Member).await?;
-        people.push(person.at(&cluster.respond_apis[number % 2].url())?);
+        people.push(person);
     }
     let mut agent = cluster.agent(world, Some("Go.")).await?;
     agent.begin().await?;
@@ -87,9 +96,8 @@ async fn sixty_four_people_answer_at_once_and_one_of_them_wins() -> Result<()> {
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answer_against_cancel() -> Result<()> {
-    let cluster = Cluster::start(ClusterOptions::default()).await?;
+async fn answer_against_cancel(options: ClusterOptions) -> Result<()> {
+    let cluster = Cluster::start(options).await?;
     let (admin, world) = (cluster.admin()?, cluster.world().await?);
     for number in 0..ROUNDS {
         let round = round(&cluster, &admin, world).await?;
@@ -107,10 +115,9 @@ async fn answer_against_cancel() -> Result<()> {
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answer_against_an_agent_that_goes_away() -> Result<()> {
+async fn answer_against_an_agent_that_goes_away(options: ClusterOptions) -> Result<()> {
     let times = TestTimes::default().with("GRACE", 700);
-    let cluster = Cluster::start(ClusterOptions { times, ..ClusterOptions::default() }).await?;
+    let cluster = Cluster::start(ClusterOptions { times, ..options }).await?;
     let (admin, world) = (cluster.admin()?, cluster.world().await?);
     // At the same time, because each takes a grace; not all, because that would race the machine.
     let rounds = futures::stream::iter(0..ROUNDS).map(|number| {
@@ -140,9 +147,8 @@ async fn answer_against_an_agent_that_goes_away() -> Result<()> {
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answer_against_a_newer_turn() -> Result<()> {
-    let cluster = Cluster::start(ClusterOptions::default()).await?;
+async fn answer_against_a_newer_turn(options: ClusterOptions) -> Result<()> {
+    let cluster = Cluster::start(options).await?;
     let (admin, world) = (cluster.admin()?, cluster.world().await?);
     for number in 0..ROUNDS {
         let mut agent = cluster.agent(world, Some("Go.")).await?;
@@ -171,9 +177,8 @@ async fn answer_against_a_newer_turn() -> Result<()> {
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answer_against_the_end_of_the_session() -> Result<()> {
-    let cluster = Cluster::start(ClusterOptions::default()).await?;
+async fn answer_against_the_end_of_the_session(options: ClusterOptions) -> Result<()> {
+    let cluster = Cluster::start(options).await?;
     let (admin, world) = (cluster.admin()?, cluster.world().await?);
     for number in 0..ROUNDS {
         let round = round(&cluster, &admin, world).await?;
@@ -198,9 +203,8 @@ async fn answer_against_the_end_of_the_session() -> Result<()> {
     cluster.assert_healthy().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answer_against_the_deletion_of_its_only_question() -> Result<()> {
-    let cluster = Cluster::start(ClusterOptions::default()).await?;
+async fn answer_against_the_deletion_of_its_only_question(options: ClusterOptions) -> Result<()> {
+    let cluster = Cluster::start(options).await?;
     let (admin, world) = (cluster.admin()?, cluster.world().await?);
     for number in 0..ROUNDS {
         let round = round(&cluster, &admin, world).await?;
