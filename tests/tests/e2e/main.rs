@@ -11,6 +11,7 @@ mod frames;
 mod hand_off;
 mod idempotency;
 mod mcp;
+mod mcp_page;
 mod mcp_waits;
 mod operation;
 mod push;
