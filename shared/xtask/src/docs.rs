@@ -69,8 +69,11 @@ const fn about(machine: Machine) -> &'static str {
             "A confirmed live answer, open until the agent shows that it has it or its turn is closed under it."
         }
         Machine::Turn => {
-            "A prompt and all that follows. Prompts reach their agents without a call that leaves the house, so a turn \
-             is published in the decision that makes it; this table tells only running turns from closed ones."
+            "A prompt and all that follows. For an agent that fetches its prompts or lives here, a turn is reserved, \
+             marked and published in one decision. A prompt that leaves the house is durable first (`reserved`), marked \
+             immediately before the call (`attempted`), and ordinary once it is accepted (`running`); what nobody can \
+             tell stays visible as `ambiguous` until somebody can. `removed` means that no row is left; `closed` stands \
+             for every way a turn has ended."
         }
     }
 }

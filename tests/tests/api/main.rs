@@ -3,6 +3,7 @@
 mod bindings;
 mod codes;
 mod document;
+mod doubt;
 mod events;
 mod replay;
 mod routes;

@@ -3,6 +3,7 @@
 
 use crate::bindings::Bindings;
 use crate::document::{Document, Example, Operation, items};
+use crate::doubt::doubted;
 use crate::events::check_events;
 use crate::schema::check;
 use crate::story::{Caller, STORY, Step};
@@ -16,6 +17,12 @@ use std::collections::BTreeSet;
 /// What stands for tokens in the examples.
 const VIEWER_TOKEN: &str = "abk_0000000000000000000000000000000000000000000";
 const AGENT_TOKEN: &str = "aba_0000000000000000000000000000000000000000000";
+
+/// What stands for the workspace and the task of the examples, and for the dispatch in doubt.
+const WORKSPACE: &str = "0199d2a0-7c00-7000-8000-000000000001";
+const TASK: &str = "0199d2a0-7c00-7000-8000-000000000003";
+const PUSH_SESSION: &str = "0199d2a0-7c00-7000-8000-000000000012";
+const DOUBTED_TURN: &str = "0199d2a0-7c00-7000-8000-000000000013";
 
 /// Services, and what is known of the story so far.
 struct Replay {
@@ -80,6 +87,7 @@ impl Replay {
                 self.judge(operation, example, &reply)
             }
             Step::Hold(held, ends) => self.hold(held, ends).await,
+            Step::Doubt => self.doubt().await,
         }
     }
 
@@ -110,6 +118,16 @@ impl Replay {
             None => self.known.bind(&sample, &real),
             Some(known) => ensure!(known == real, "an agent waits for another bundle"),
         }
+        Ok(())
+    }
+
+    /// Leaves a dispatch in doubt, in the story's task.
+    async fn doubt(&mut self) -> Result<()> {
+        let known = |sample: &str| self.known.real(sample).context("it is made");
+        let (workspace, task) = (known(WORKSPACE)?.parse()?, known(TASK)?.parse()?);
+        let (session, turn) = doubted(&self.cluster.store, workspace, task).await?;
+        self.known.bind(PUSH_SESSION, &session.to_string());
+        self.known.bind(DOUBTED_TURN, &turn.to_string());
         Ok(())
     }
 

@@ -18,6 +18,8 @@ pub(crate) enum Step {
     Send(&'static str, &'static str, Caller),
     /// A query that says so a moment after what it tells of.
     SendUntil(&'static str, &'static str),
+    /// A prompt is handed to an agent, and nobody learns whether it arrived.
+    Doubt,
     /// A request that is held until the next one is answered.
     Hold((&'static str, &'static str), (&'static str, &'static str)),
 }
@@ -69,10 +71,15 @@ pub(crate) const STORY: &[Step] = &[
     send("respond", "without_an_entry"),
     send("wake", "woken"),
     send("deliver", "not_the_owner"),
+    send("resume", "unknown_claim"),
     send("cancel_waiter", "not_the_owner"),
     Step::Hold(("poll", "held_until_answered"), ("respond", "answered")),
     send("respond", "too_late"),
     send("list_messages", "listed"),
+    send("send_message", "sent"),
+    send("patch_queued_message", "edited"),
+    send("withdraw_queued_message", "taken_back"),
+    send("release_queue", "nothing_held"),
     Step::Hold(("ask", "held_until_cancelled"), ("cancel", "cancelled")),
     send("send_frames", "the_end"),
     send("list_turns", "completed"),
@@ -84,6 +91,10 @@ pub(crate) const STORY: &[Step] = &[
     send("end_session", "completed"),
     send("create_agent_token", "of_an_ended_session"),
     send("delete_session", "deleted"),
+    Step::Doubt,
+    send("list_unresolved_dispatches", "one"),
+    send("settle_turn", "accepted"),
+    send("settle_turn", "twice"),
     send("delete_task", "deleted"),
     send("delete_member", "deleted"),
 ];
@@ -94,6 +105,7 @@ impl Step {
         match self {
             Self::Send(operation, example, _) | Self::SendUntil(operation, example) => vec![(operation, example)],
             Self::Hold(held, ends) => vec![held, ends],
+            Self::Doubt => Vec::new(),
         }
     }
 }

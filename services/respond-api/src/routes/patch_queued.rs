@@ -90,10 +90,10 @@ pub(super) fn doc() -> wire::openapi::Endpoint {
     .gives::<QueuedMessage>(200, "The message.")
     .refuses([Code::SessionEnded, Code::AlreadyTaken])
     .example(
-        Example::new("unknown_message")
+        Example::new("edited")
             .with("id", samples::SESSION)
-            .with("queued_id", samples::NOBODY)
-            .body(PatchQueued { content: Some("Only staging, please.".to_owned()), position: Some(0) })
-            .refused(&access::not_found()),
+            .with("queued_id", samples::QUEUED)
+            .body(PatchQueued { content: Some(samples::EDITED.to_owned()), position: Some(0) })
+            .gives(200, QueuedMessage { content: samples::EDITED.to_owned(), ..samples::queued_message() }),
     )
 }

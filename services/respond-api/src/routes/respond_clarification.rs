@@ -69,6 +69,7 @@ pub(super) fn doc() -> wire::openapi::Endpoint {
         Code::AlreadySkipped,
         Code::DeliveryInProgress,
         Code::ReservationPending,
+        Code::AcceptedNotPublished,
         Code::DispatchAmbiguous,
         Code::DeliveryFailed,
         Code::ResumeNotAccepted,

@@ -59,9 +59,16 @@ fn answer(view: &View, id: QueuedId) -> Result<Response, Problem> {
 #[cfg(feature = "openapi")]
 pub(super) fn doc() -> wire::openapi::Endpoint {
     use axum::http::Method;
-    use domain::object::QueuedMessage;
+    use domain::object::{QueuedMessage, QueuedStatus};
     use wire::Code;
     use wire::openapi::{Endpoint, Example, samples};
+    let withdrawn = QueuedMessage {
+        content: samples::EDITED.to_owned(),
+        position: None,
+        status: QueuedStatus::Withdrawn,
+        reason: Some("withdrawn".to_owned()),
+        ..samples::queued_message()
+    };
     Endpoint::command(
         "withdraw_queued_message",
         Method::DELETE,
@@ -73,9 +80,9 @@ pub(super) fn doc() -> wire::openapi::Endpoint {
     .gives::<QueuedMessage>(200, "The withdrawn message.")
     .refuses([Code::SessionEnded, Code::AlreadyTaken])
     .example(
-        Example::new("unknown_message")
+        Example::new("taken_back")
             .with("id", samples::SESSION)
-            .with("queued_id", samples::NOBODY)
-            .refused(&access::not_found()),
+            .with("queued_id", samples::QUEUED)
+            .gives(200, withdrawn),
     )
 }

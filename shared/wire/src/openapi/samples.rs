@@ -64,6 +64,8 @@ pub const AGENT_TOKEN_ID: TokenId = TokenId(number(14));
 pub const ADMIN: TokenId = TokenId(number(15));
 /// A tool call.
 pub const CALL: CallId = CallId(number(16));
+/// What a message that waits is made to say.
+pub const EDITED: &str = "Write to the customers tomorrow.";
 /// A message that waited in the queue.
 pub const QUEUED: QueuedId = QueuedId(number(17));
 /// A session whose agent runs elsewhere.

@@ -255,7 +255,8 @@ impl Code {
             Self::NotAmbiguous => docs(
                 "The dispatch is not in doubt",
                 "Only a turn of which it is unknown whether the agent has its prompt can be settled.",
-                "Read the turn: evidence or another person has settled it.",
+                "Read the turn: the agent's own sign, another person or the session's end has settled it. A turn that is \
+                 being handed over right now settles itself.",
                 NOTHING,
             ),
             Self::SessionNotEmpty => docs(
@@ -294,7 +295,8 @@ impl Code {
                 "The call to the agent broke at a point where it may have been received. The answer stays and is \
                  never sent again by itself.",
                 "Do not send it again. Wait for the agent's next sign, or have an operator settle the turn.",
-                "Look at the agent, then settle the turn as accepted or not accepted.",
+                "Find it with `askback turn unresolved`, look at the agent, then `askback turn settle` as accepted or not \
+                 accepted.",
             ),
             Self::DeliveryFailed => docs(
                 "The answer did not reach the agent",
