@@ -42,8 +42,11 @@ pub(crate) struct Probe {
     pub(crate) sql: &'static str,
 }
 
+mod history;
 mod invariants;
 mod waiting;
+
+const REPORT: &str = "report it with the rows of this session; no command repairs it";
 
 impl Store {
     /// Every broken invariant; empty in a healthy database. Reads whole tables: not for every minute.
@@ -52,12 +55,18 @@ impl Store {
     /// The database does not answer.
     pub async fn violations(&self) -> Result<Vec<Violation>, StoreError> {
         let mut found = Vec::new();
-        for Probe { name, what_to_do, sql } in invariants::PROBES {
+        for Probe { name, what_to_do, sql } in invariants::PROBES.iter().chain(history::PROBES) {
             for detail in self.ask(sql).await? {
                 found.push(Violation { invariant: name, detail, what_to_do });
             }
         }
         Ok(found)
+    }
+
+    /// The names of everything that [`Store::violations`] asks. What begins with `INV-` and a number is asked of that
+    /// invariant; the ninth of the fourteen is no matter of rows (see `domain::invariant`).
+    pub fn invariants_asked() -> impl Iterator<Item = &'static str> {
+        invariants::PROBES.iter().chain(history::PROBES).map(|probe| probe.name)
     }
 
     /// Work that waits for somebody: overdue intents, due sessions without an owner, lapsed instances.

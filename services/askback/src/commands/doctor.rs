@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 use std::io;
 use std::path::Path;
+use store::Store;
 
 /// Check the invariants of the whole database, and list work that is stuck. Exit code 1 if an invariant is broken.
 ///
@@ -25,6 +26,8 @@ pub(crate) struct DoctorArgs {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 struct Report {
     healthy: bool,
+    /// How many things were asked that must never be true.
+    checks: usize,
     violations: Vec<Violation>,
     stuck: Vec<Stuck>,
 }
@@ -53,6 +56,7 @@ pub(crate) async fn run(args: &DoctorArgs, here: &Path, out: &mut Output) -> Res
     let stuck = store.stuck().await.map_err(|error| store_failure(&error))?;
     let report = Report {
         healthy: violations.is_empty(),
+        checks: Store::invariants_asked().count(),
         violations: violations
             .into_iter()
             .map(|found| Violation { invariant: found.invariant, detail: found.detail, what_to_do: found.what_to_do })

@@ -1,8 +1,7 @@
 //! What must never be true (design, section 6), as far as rows can tell.
 
-use super::Probe;
+use super::{Probe, REPORT};
 
-const REPORT: &str = "report it with the rows of this session; no command repairs it";
 const RESTART: &str = "restart the orchestrator that owns the session; if it stays, report it";
 
 pub(super) const PROBES: &[Probe] = &[

@@ -8,6 +8,7 @@ mod flow;
 mod instances;
 mod lane;
 mod plans;
+mod probes;
 mod proxy;
 mod races;
 mod reads;
