@@ -127,6 +127,7 @@ mod tests {
             "askback bench answers --one-by-one 10 -o json",
             "askback bench events --data-dir d",
             "askback bench waiters --waiters 100",
+            "askback bench kills --rounds 1 --count 300 -o json",
             "askback bench scale",
             "askback completions bash",
         ] {
@@ -147,7 +148,10 @@ mod tests {
             ("askback token create --name n --admin --role member", ErrorKind::ArgumentConflict),
             ("askback ask Deploy? --timeout soon", ErrorKind::ValueValidation),
             ("askback workspace list -o yaml", ErrorKind::InvalidValue),
-            ("askback turn settle 0190f3c2-0000-7000-8000-000000000001 --as accepted", ErrorKind::MissingRequiredArgument),
+            (
+                "askback turn settle 0190f3c2-0000-7000-8000-000000000001 --as accepted",
+                ErrorKind::MissingRequiredArgument,
+            ),
             ("askback turn settle 0190f3c2-0000-7000-8000-000000000001 --as maybe --note n", ErrorKind::InvalidValue),
             ("askback doctor quarantine 0190f3c2-0000-7000-8000-000000000001", ErrorKind::MissingRequiredArgument),
         ];

@@ -149,7 +149,7 @@ pub(super) async fn open_bundles(
 ) -> Result<Vec<(SessionId, PendingId)>> {
     let deadline = Instant::now() + SEEN_BOUND;
     loop {
-        let found = inbox(stack, workspace).await?;
+        let found = inbox(&stack.read, workspace).await?;
         if found.len() >= count {
             return Ok(found);
         }
@@ -161,7 +161,8 @@ pub(super) async fn open_bundles(
     }
 }
 
-async fn inbox(stack: &Stack, workspace: WorkspaceId) -> Result<Vec<(SessionId, PendingId)>> {
+/// The open questions of a workspace at this moment, oldest first.
+pub(super) async fn inbox(read: &Client, workspace: WorkspaceId) -> Result<Vec<(SessionId, PendingId)>> {
     let mut found = Vec::new();
     let mut cursor = None;
     loop {
@@ -171,7 +172,7 @@ async fn inbox(stack: &Stack, workspace: WorkspaceId) -> Result<Vec<(SessionId, 
             limit: Some(200),
             cursor: cursor.take(),
         };
-        let page = stack.read.clarifications(&query).await?;
+        let page = read.clarifications(&query).await?;
         found.extend(page.bundles.into_iter().map(|bundle| (bundle.session_id, bundle.pending_id)));
         cursor = page.next_cursor;
         if cursor.is_none() {

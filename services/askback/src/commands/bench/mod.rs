@@ -9,6 +9,8 @@
 //! | `answers`, `floor` | a live answer on its way to the agent, and the same rows written by `pgbench` |
 //! | `events` | committed events on their way to a subscriber of NATS |
 //! | `waiters`, `hold` | thousands of blocked agents at one orchestrator, and the process that plays them |
+//! | `kills` | orchestrators that are killed while agents wait at them |
+//! | `recovery` | what an instance with thousands of sessions leaves behind |
 //! | `scale`, `fill` | the same requests on an empty and on a full database |
 //! | `stack`, `serve` | the servers and services under measurement |
 //! | `crowd` | tasks, sessions and asking agents |
@@ -21,8 +23,10 @@ mod figures;
 mod fill;
 mod floor;
 mod hold;
+mod kills;
 mod machine;
 mod raw;
+mod recovery;
 mod scale;
 mod serve;
 mod stack;
@@ -63,6 +67,10 @@ enum What {
     Events(events::EventsArgs),
     /// Blocked agents at one orchestrator: memory and idle load.
     Waiters(waiters::WaitersArgs),
+    /// Killed orchestrators: how long until their agents can be answered again, and whether anything is lost.
+    Kills(kills::KillsArgs),
+    /// What an instance with thousands of sessions leaves behind: how soon it is settled, and what people notice of it.
+    Recovery(recovery::RecoveryArgs),
     /// The same requests on an empty and on a full database.
     Scale(scale::ScaleArgs),
     /// One service, under measurement.
@@ -94,12 +102,14 @@ async fn measure(what: What, data_dir: PathBuf) -> anyhow::Result<Report> {
     if cfg!(debug_assertions) {
         note("this is a debug build: build with --release");
     }
-    let stack = Stack::start(data_dir).await?;
+    let mut stack = Stack::start(data_dir).await?;
     let figures: anyhow::Result<Vec<Figure>> = match &what {
         What::Answers(args) => answers::measure(&stack, args).await,
         What::Events(args) => events::measure(&stack, args).await,
         What::Waiters(args) => waiters::measure(&stack, args).await,
+        What::Kills(args) => kills::measure(&mut stack, args).await,
         What::Scale(args) => scale::measure(&stack, args).await,
+        What::Recovery(args) => recovery::measure(&stack, args).await,
         What::Serve(_) | What::Hold(_) => Ok(Vec::new()),
     };
     let machine = Machine::here(stack.found());

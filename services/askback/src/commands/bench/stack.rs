@@ -36,13 +36,16 @@ pub(super) struct Stack {
     pub(super) agents: Client,
     orchestrator: Running,
     _others: [Running; 2],
+    internal: InternalToken,
     // After everything that uses them.
     servers: Servers,
 }
 
+/// A service process, which can be killed and started again.
 #[derive(Debug)]
-struct Running {
+pub(super) struct Running {
     process: ChildProcess,
+    command: Command,
     url: String,
 }
 
@@ -67,7 +70,10 @@ impl Stack {
         let (_, admin) = create_admin_token(&store, "bench", None).await.map_err(|why| anyhow!("{why:?}"))?;
         let admin = Secret::new(admin.expose_secret());
         let internal = InternalToken::random();
-        let start = |service| start(service, database, nats, internal.secret());
+        let start = |service: Service| {
+            let name = format!("bench-{}", service.name());
+            start(service, &name, &[], [database, nats], internal.secret())
+        };
         let (orchestrator, respond_api, projection) =
             (start(Service::Orchestrator)?, start(Service::RespondApi)?, start(Service::Projection)?);
         for service in [&orchestrator, &respond_api, &projection] {
@@ -76,7 +82,21 @@ impl Stack {
         let write = Client::new(&respond_api.url, Some(&admin))?;
         let read = Client::new(&projection.url, Some(&admin))?;
         let agents = Client::new(&orchestrator.url, None)?;
-        Ok(Self { store, write, read, agents, orchestrator, _others: [respond_api, projection], servers })
+        let others = [respond_api, projection];
+        Ok(Self { store, write, read, agents, orchestrator, _others: others, internal, servers })
+    }
+
+    /// Kills the stack's own orchestrator: those that are started afterwards have the sessions to themselves.
+    pub(super) fn kill_own_orchestrator(&mut self) -> Result<()> {
+        self.orchestrator.kill()
+    }
+
+    /// Starts one more orchestrator, with settings of its own, and returns when it is ready.
+    pub(super) async fn one_more(&self, name: &str, settings: &[(&str, &str)]) -> Result<Running> {
+        let urls = [self.database_url()?, self.nats_url()?];
+        let one = start(Service::Orchestrator, name, settings, urls, self.internal.secret())?;
+        one.ready().await?;
+        Ok(one)
     }
 
     /// What was started, one line a server.
@@ -112,7 +132,25 @@ impl Stack {
 }
 
 impl Running {
-    async fn ready(&self) -> Result<()> {
+    /// Where it listens.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Kills it (SIGKILL).
+    pub(super) fn kill(&mut self) -> Result<()> {
+        self.process.kill9()?;
+        Ok(())
+    }
+
+    /// Starts it again after it was killed, under its name and at its address, and does not wait for its readiness.
+    pub(super) fn start_again(&mut self) -> Result<()> {
+        self.process = ChildProcess::spawn(&self.command)?;
+        Ok(())
+    }
+
+    /// Returns when it is ready.
+    pub(super) async fn ready(&self) -> Result<()> {
         let deadline = Instant::now() + READY_BOUND;
         loop {
             let asked = async { Connection::open(authority(&self.url)).await?.get("/readyz").await };
@@ -127,7 +165,13 @@ impl Running {
     }
 }
 
-fn start(service: Service, database: &str, nats: &str, internal: &SecretString) -> Result<Running> {
+fn start(
+    service: Service,
+    name: &str,
+    settings: &[(&str, &str)],
+    [database, nats]: [&str; 2],
+    internal: &SecretString,
+) -> Result<Running> {
     let url = format!("http://127.0.0.1:{}", free_port()?);
     let mut command = Command::new(std::env::current_exe().context("this program has a path")?);
     command
@@ -135,11 +179,12 @@ fn start(service: Service, database: &str, nats: &str, internal: &SecretString) 
         .env("ASKBACK_DATABASE_URL", database)
         .env("ASKBACK_NATS_URL", nats)
         .env("ASKBACK_HTTP_ADDR", authority(&url))
-        .env("ASKBACK_INSTANCE_NAME", format!("bench-{}", service.name()))
+        .env("ASKBACK_INSTANCE_NAME", name)
         .env("ASKBACK_INTERNAL_TOKEN", internal.expose_secret())
         .env("ASKBACK_WATCHDOG_MS", WATCHDOG_MS);
     for own in ["ASKBACK_ADVERTISED_URL", "ASKBACK_AGENTS", "ASKBACK_LOG", "RUST_LOG", "ASKBACK_LOG_FORMAT"] {
         command.env_remove(own);
     }
-    Ok(Running { process: ChildProcess::spawn(&command)?, url })
+    command.envs(settings.iter().copied());
+    Ok(Running { process: ChildProcess::spawn(&command)?, command, url })
 }
