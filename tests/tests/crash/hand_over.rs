@@ -243,6 +243,11 @@ async fn an_answer_to_a_superseded_question_writes_and_dispatches_nothing() -> R
     let newer = agent.ask(yes_no("And now?"), Some("next"), 0).await?.pending_id;
     admin.bundle_in(pending, BundleState::SupersededHistory).await?;
     admin.bundle_in(newer, BundleState::ActiveDetached).await?;
+    // The state says so by the clock; that it is written down, too, is none of what is looked for.
+    let told = format!(
+        "select count(*) from events where type = 'clarification.detached' and data ->> 'pending_id' = '{newer}'"
+    );
+    until("its detach is told", PATIENCE, async || Ok((cluster.count(&told).await? > 0).then_some(()))).await?;
     let written = async || {
         let session = agent.session;
         let of = |table: &str| format!("(select count(*) from {table} where session_id = '{session}')");
