@@ -7,6 +7,7 @@ mod cli;
 mod cli_ask;
 mod clusters;
 mod detached;
+mod doubt;
 mod frames;
 mod hand_off;
 mod idempotency;

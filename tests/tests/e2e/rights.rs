@@ -142,6 +142,7 @@ fn attempts() -> Vec<(&'static str, &'static str, Option<Value>)> {
         ("GET", "/api/v1/clarifications?workspace_id={workspace}", None),
         ("GET", "/api/v1/tasks?workspace_id={workspace}", None),
         ("GET", "/api/v1/tokens?workspace_id={workspace}", None),
+        ("GET", "/api/v1/dispatches/unresolved?workspace_id={workspace}", None),
         ("POST", "/api/v1/tasks", Some(json!({ "workspace_id": "{workspace}", "title": "T" }))),
         ("POST", "/api/v1/tokens", Some(json!({ "workspace_id": "{workspace}", "name": "N", "role": "viewer" }))),
         ("PUT", "/api/v1/workspaces/{workspace}/members/me", Some(json!({ "role": "admin" }))),
@@ -152,6 +153,7 @@ fn attempts() -> Vec<(&'static str, &'static str, Option<Value>)> {
         ("POST", "/api/v1/task-sessions/{session}/agent-tokens", Some(json!({}))),
         ("POST", "/api/v1/clarification/{bundle}/respond", Some(json!({ "rejected": true }))),
         ("POST", "/api/v1/clarification/{bundle}/cancel", None),
+        ("POST", "/api/v1/turns/{turn}/settle", Some(json!({ "as": "accepted", "note": "seen" }))),
         ("POST", "/api/v1/task-sessions/{session}/end", Some(json!({ "state": "cancelled" }))),
         ("DELETE", "/api/v1/task-sessions/{session}/messages/{message}", None),
         ("DELETE", "/api/v1/task-sessions/{session}", None),
@@ -176,6 +178,7 @@ async fn two_tenants_do_not_exist_for_each_other() -> Result<()> {
         ("{session}", agent.session.to_string()),
         ("{bundle}", pending.to_string()),
         ("{message}", messages.first().context("the question is a message")?.id.to_string()),
+        ("{turn}", messages.first().context("the question is a message")?.turn_id.to_string()),
         ("{token}", token.to_string()),
     ];
     let nobody = |(name, _): &(&'static str, String)| (*name, "01900000-0000-7000-8000-000000000000".to_owned());
