@@ -474,6 +474,8 @@ fn a_malformed_row_blocks_its_session_until_an_operator_sets_it_aside() {
     sent.stage.pass(DEADLINE + GRACE);
     assert!(matches!(sent.stage.recover(), Err(Rejection::Malformed { .. })));
     assert_eq!(sent.stage.tick().outgoing, None);
+    // Whatever it carries may have arrived: no claim is given back under it.
+    assert_eq!(sent.stage.restore(sent.claim), Ok(RestoreReply::Reserved));
     sent.stage.give(&quarantine).expect("it is malformed");
     let set_aside = &sent.stage.rows().turns[&sent.turn];
     assert_eq!((set_aside.status, set_aside.reason.as_deref()), (TurnStatus::Interrupted, Some("quarantined")));

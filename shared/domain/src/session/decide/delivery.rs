@@ -233,7 +233,7 @@ pub enum RestoreReply {
     Retired,
     /// The claim was not open any more.
     Lost(Lost),
-    /// An unpublished turn carries the claim, and with it alone it is undone.
+    /// An unpublished turn carries the claim, or may: with it alone it is undone.
     Reserved,
 }
 
@@ -247,7 +247,7 @@ impl Command for Restore {
     fn decide(&self, view: &View, ids: &mut Ids) -> Result<Decision<RestoreReply>, Rejection> {
         let intent = view.intents.get(&self.claim_id).ok_or(Rejection::NotFound)?;
         let mut draft = Draft::new(view, ids);
-        if view.reservation().is_some_and(|turn| turn.claim_id == Some(self.claim_id)) {
+        if intent.status == IntentStatus::Open && view.may_be_sent(self.claim_id) {
             return Ok(draft.finish(self.grace, RestoreReply::Reserved));
         }
         draft.bundle_move(intent.pending_id, BundleInput::Restore);

@@ -5,7 +5,7 @@
 //! publishes it, and everything else is a doubt that stays visible until an agent or an operator ends it.
 
 use super::turn::{self, Refused};
-use crate::ids::{Epoch, Ids, PendingId, TurnId};
+use crate::ids::{ClaimId, Epoch, Ids, PendingId, TurnId};
 use crate::object::{QueuedStatus, TurnOrigin, TurnStatus};
 use crate::session::command::{Command, Decision};
 use crate::session::draft::Draft;
@@ -78,6 +78,11 @@ impl Rows {
     fn is_contended(&self, turn: &Turn) -> bool {
         let other = |intent: &Intent| intent.status == IntentStatus::Open && Some(intent.claim_id) != turn.claim_id;
         self.intents.values().any(other)
+    }
+
+    /// Whether an unpublished turn carries a claim, or may: one that does not say what it carries may carry any.
+    pub(super) fn may_be_sent(&self, claim: ClaimId) -> bool {
+        self.reservation().is_some_and(|turn| turn.claim_id == Some(claim) || self.identity(turn).is_err())
     }
 
     fn checked(&self, turn: &Turn) -> Result<(), Rejection> {
