@@ -108,7 +108,7 @@ async fn settled(stack: &Stack, began: Instant) -> Result<Settled> {
 async fn leave_behind(stack: &Stack, count: u32) -> Result<()> {
     let instances = "insert into instances (name, role, advertised_url, lease_until)
         values ('bench-gone', 'orchestrator', 'http://127.0.0.1:1', clock_timestamp() + interval '1 hour'),
-               ('bench-gone-too', 'respond-api', 'http://127.0.0.1:1', clock_timestamp() + interval '1 hour')";
+               ('bench-gone-too', 'respond_api', 'http://127.0.0.1:1', clock_timestamp() + interval '1 hour')";
     let epoch = |name: &str| format!("(select epoch from instances where name = '{name}')");
     let (owner, claimant) = (epoch("bench-gone"), epoch("bench-gone-too"));
     let ids = format!(
