@@ -18,7 +18,7 @@ impl Dice {
     #[must_use]
     pub fn of_variable(name: &str) -> (Self, u64) {
         let given = std::env::var(name).ok().and_then(|text| text.parse().ok());
-        let seed = given.unwrap_or_else(|| u64::from(std::process::id()) << 20 | u64::from(subsecond()));
+        let seed = given.unwrap_or_else(|| u64::from_be_bytes(kit::idgen::IdGen.bytes()));
         (Self::new(seed), seed)
     }
 
@@ -40,10 +40,6 @@ impl Dice {
     pub const fn between_ms(&mut self, least: u64, most: u64) -> Duration {
         Duration::from_millis(least + self.below(most - least + 1))
     }
-}
-
-fn subsecond() -> u32 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.subsec_micros())
 }
 
 #[cfg(test)]
