@@ -8,8 +8,8 @@ use crate::runner::{PROFILE, Pushed, Runner, Seen};
 use crate::wait::{PATIENCE, until};
 use anyhow::{Context as _, Result, ensure};
 use domain::ids::{PendingId, SessionId, TurnId};
-use domain::object::{BundleState, Session, SettledAs, Turn, UnresolvedDispatch};
-use wire::people::SettleTurn;
+use domain::object::{AuthorKind, BundleState, Session, SettledAs, Turn, UnresolvedDispatch};
+use wire::people::{SendMessage, SendMode, SettleTurn};
 use wire::queries::PageQuery;
 
 /// Services and the runner that their prompts go to.
@@ -147,24 +147,13 @@ impl PushStage {
         self.cluster.count(&format!("select count(*) from events where {which}")).await
     }
 
-    /// A person's message in the queue of a session, as the command that sends messages leaves it: this version does not
-    /// serve that yet.
+    /// A person sends a message.
     ///
     /// # Errors
-    /// What `psql` says.
+    /// What the server said.
     pub async fn send(&self, session: SessionId, text: &str) -> Result<()> {
-        let id: domain::ids::QueuedId = kit::idgen::IdGen.id();
-        self.cluster
-            .sql(&format!(
-                "with sent as (
-                     insert into queued_messages (id, session_id, rank, author_kind, author_id, author_name, content,
-                                                  status, created_at, updated_at)
-                     select '{id}', '{session}', coalesce(max(rank), 0) + 1, 'person', 'p', 'P', '{text}', 'queued',
-                            clock_timestamp(), clock_timestamp()
-                     from queued_messages where session_id = '{session}')
-                 update task_sessions set work_due_at = clock_timestamp() where id = '{session}'"
-            ))
-            .await?;
+        let body = SendMessage { content: text.to_owned(), mode: SendMode::Queue, author_kind: AuthorKind::Person };
+        self.admin.write.send_message(session, &body).await?;
         Ok(())
     }
 

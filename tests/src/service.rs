@@ -155,6 +155,18 @@ impl Service {
         self.process.as_mut().is_some_and(|process| !process.is_running().unwrap_or(false))
     }
 
+    /// Lets go of a process that has ended by itself, so that the service can be started again.
+    ///
+    /// # Errors
+    /// When it runs.
+    pub fn bury(&mut self) -> Result<()> {
+        if !self.has_ended() {
+            bail!("{} has not ended", self.name);
+        }
+        self.before = self.take()?.lines();
+        Ok(())
+    }
+
     /// Asks it to end (SIGTERM) and waits for that.
     ///
     /// # Errors

@@ -12,6 +12,8 @@ mod orchestrator;
 mod outages;
 mod outages_locks;
 mod points;
+mod push;
+mod push_commits;
 mod push_points;
 mod rolling;
 mod servers;
