@@ -21,7 +21,8 @@ use wire::problem::{Code, Problem};
 /// A body of JSON.
 ///
 /// Refuses another content type (415), a body over the limit (413), and whatever is not JSON or does not fit `T` (400
-/// with a JSON pointer), which includes an array where `T` has an object. A string with U+0000 is refused too: Postgres cannot keep it.
+/// with a JSON pointer), which includes an array where `T` has an object. A string with U+0000 is refused too: Postgres
+/// cannot keep it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Json<T>(pub T);
 

@@ -35,7 +35,7 @@ async fn used_since(connection: &mut PgConnection, name: &str, stamp: &str) -> R
 #[tokio::test]
 async fn calls_that_follow_each_other_use_one_connection() -> Result<()> {
     let world = World::new().await?;
-    let store = spread(world.database.url(), "spread").await?;
+    let store = Box::pin(spread(world.database.url(), "spread")).await?;
     let mut looking = connect(world.database.url()).await?;
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -56,7 +56,7 @@ async fn calls_that_follow_each_other_use_one_connection() -> Result<()> {
 #[tokio::test]
 async fn a_store_that_keeps_connections_at_hand_closes() -> Result<()> {
     let world = World::new().await?;
-    let store = spread(world.database.url(), "closing").await?;
+    let store = Box::pin(spread(world.database.url(), "closing")).await?;
     call(&store).await?;
     timeout(Duration::from_secs(10), store.close()).await.context("a connection was not given back")?;
     Ok(())
