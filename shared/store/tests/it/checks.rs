@@ -54,8 +54,10 @@ const CHECKS: &[Breach] = &[
     ("messages_question_status_check", "update messages set question_status = 'x' where question is not null"),
     ("messages_response", "update messages set response = '{}' where question_status = 'pending'"),
     ("messages_type_check", "update messages set type = 'x' where question is null"),
+    ("queued_messages_attempts_check", "update queued_messages set attempts = -1"),
     ("queued_messages_author_kind_check", "update queued_messages set author_kind = 'x'"),
     ("queued_messages_replacement", "update queued_messages set pending_id = (select pending_id from bundles limit 1)"),
+    ("queued_messages_resend", "update queued_messages set resends = turn_id"),
     ("queued_messages_status_check", "update queued_messages set status = 'x', turn_id = null"),
     ("queued_messages_taken", "update queued_messages set turn_id = null"),
     ("schema_info_check", "update schema_info set min_compatible = version + 1"),
@@ -116,10 +118,17 @@ const CHECKS: &[Breach] = &[
     ("turns_generation_check", "update turns set generation = 0"),
     ("turns_kind_check", "update turns set kind = 'x', generation = null"),
     ("turns_origin_check", "update turns set origin = 'x'"),
+    ("turns_prompt", "update turns set prompt_author = 'user'"),
+    (
+        "turns_prompt_author_check",
+        "update turns set status = 'attempted', attempted_at = now(), deadline_at = now(), prompt_author = 'x',
+                          prompt_content = 'x'",
+    ),
     (
         "turns_reservations_converse",
         "update turns set kind = 'lifecycle', generation = null, status = 'ambiguous', attempted_at = now()",
     ),
+    ("turns_settlement", "update turns set settlement = '{}'"),
     ("turns_status_check", "update turns set status = 'x'"),
     ("workspaces_name_check", "update workspaces set name = ''"),
 ];
@@ -199,6 +208,14 @@ const ONES: &[Breach] = &[
         both!(
             "update queued_messages set author_kind = 'replacement', turn_id = null, status = 'queued',
                                     pending_id = (select pending_id from bundles limit 1)",
+            copy!("queued_messages", "id")
+        ),
+    ),
+    (
+        "queued_messages_one_resend",
+        both!(
+            "update queued_messages set author_kind = 'replacement', resends = turn_id, turn_id = null,
+                                        status = 'queued'",
             copy!("queued_messages", "id")
         ),
     ),
