@@ -108,7 +108,9 @@ impl Service {
         }
         command
             .env("ASKBACK_INSTANCE_NAME", &self.name)
-            .env("ASKBACK_HTTP_ADDR", format!("127.0.0.1:{}", self.port.number()));
+            .env("ASKBACK_HTTP_ADDR", format!("127.0.0.1:{}", self.port.number()))
+            // What it says at its end is its error alone, wherever the tests run.
+            .env("RUST_LIB_BACKTRACE", "0");
         match arm {
             Some(Arm { point, nth }) => command.env("ASKBACK_CRASH", format!("{point}:{nth}")),
             None => command.env_remove("ASKBACK_CRASH"),
