@@ -22,7 +22,8 @@ use wire::Problem;
 use wire::internal::{LostWhy, ResumeReply};
 
 /// How long the end of an instance waits for calls that are out: what is cut off is in doubt for good.
-pub(crate) const CALLS_END: Duration = Duration::from_secs(20);
+/// Together with the end of held requests it has to fit into the hand-over of a service that ends.
+pub(crate) const CALLS_END: Duration = Duration::from_secs(8);
 
 /// Calls that have left the house and are not recorded yet.
 #[derive(Debug, Default)]
@@ -68,6 +69,8 @@ impl Orchestrator {
     /// other in the rows.
     pub(crate) async fn resume(self: &Arc<Self>, claim: ClaimId, session: SessionId) -> Result<ResumeReply, Problem> {
         let until = Instant::now() + self.times.resume;
+        // From before the marker: an instance that ends waits for what it is about to send.
+        let call = self.calls.begin();
         let term = match self.place(session, until).await? {
             Place::Here(term) => term,
             Place::Elsewhere(_) => return Ok(ResumeReply::NotOwner),
@@ -87,7 +90,7 @@ impl Orchestrator {
             Err(error) => return Err(problem(error)),
         };
         Ok(match accepted.reply {
-            ReserveReply::Reserved(outgoing) => match self.hand(&term, &accepted.after, outgoing, until).await {
+            ReserveReply::Reserved(outgoing) => match self.hand(&term, &accepted.after, outgoing, until, call).await {
                 Recorded::As(Handed::Published) => ResumeReply::Settled,
                 Recorded::As(Handed::RolledBack | Handed::Gone) => ResumeReply::NotAccepted,
                 Recorded::As(Handed::Ambiguous) => ResumeReply::Ambiguous,
@@ -106,13 +109,22 @@ impl Orchestrator {
     pub(crate) fn hand_soon(self: &Arc<Self>, term: &Term, view: &View, outgoing: Outgoing) {
         let (app, term, view) = (self.clone(), term.clone(), view.clone());
         let until = Instant::now() + self.times.resume;
-        self.tasks.spawn(async move { app.hand(&term, &view, outgoing, until).await });
+        let call = self.calls.begin();
+        self.tasks.spawn(async move { app.hand(&term, &view, outgoing, until, call).await });
     }
 
     /// Calls the runner and records what came of it. `view` is what the marker's commit left.
-    async fn hand(self: &Arc<Self>, term: &Term, view: &View, outgoing: Outgoing, until: Instant) -> Recorded {
-        let call = self.calls.begin();
+    async fn hand(
+        self: &Arc<Self>,
+        term: &Term,
+        view: &View,
+        outgoing: Outgoing,
+        until: Instant,
+        call: Call,
+    ) -> Recorded {
         let (session, agent, turn) = (view.session.id, view.session.agent.clone(), outgoing.turn_id);
+        // Known from here on, so that its runner is told to stop however the turn ends.
+        self.runtimes.pushed().runs(session, &agent, turn);
         let verdict = self.send(term, session, &agent, outgoing, until).await;
         match &verdict {
             Verdict::Accepted => crash_point!(CrashPoint::AfterAccepted),
@@ -147,7 +159,8 @@ impl Orchestrator {
         }
         let Outgoing { turn_id, generation, content, origin, pending_id } = outgoing;
         let prompt = PushedPrompt { turn_id, session_id: session, generation, content, origin, pending_id };
-        match self.runtimes.pushed().push().dispatch(agent, &prompt, until, &term.over).await {
+        let may_send = || term.trust.holds();
+        match self.runtimes.pushed().push().dispatch_while(agent, &prompt, until, &term.over, &may_send).await {
             push::Verdict::Accepted => Verdict::Accepted,
             push::Verdict::NotAccepted { why } => self.refused(why),
             push::Verdict::Unknown { why } => {
@@ -190,10 +203,10 @@ impl Orchestrator {
         let outcome = match handed {
             Handed::Published => {
                 crash_point!(CrashPoint::AfterHandOverCommit);
-                self.runtimes.pushed().runs(session, agent, turn);
                 "published"
             }
             Handed::RolledBack | Handed::Gone => {
+                self.runtimes.pushed().forget(session, turn);
                 crash_point!(CrashPoint::AfterRollBackCommit);
                 "rolled_back"
             }
@@ -202,6 +215,7 @@ impl Orchestrator {
                 "ambiguous"
             }
             Handed::Closed => {
+                self.runtimes.pushed().forget(session, turn);
                 self.runtimes.pushed().cancel_turn(self, agent.to_owned(), turn);
                 "closed"
             }

@@ -68,7 +68,7 @@ impl Orchestrator {
     }
 
     /// A session that does not exist any more has no answers to give.
-    fn session_gone(&self, session: SessionId, event_seq: Option<i64>) {
+    fn session_gone(self: &Arc<Self>, session: SessionId, event_seq: Option<i64>) {
         if self.tenure.present().trust.holds() {
             for pending in self.waiters.waited_for(session) {
                 self.waiters.release(pending, &expired(pending));
@@ -76,6 +76,7 @@ impl Orchestrator {
         } else {
             self.unsettled.lock().insert(session);
         }
+        self.runtimes.pushed().gone(self, session);
         self.owned.forget(session);
         self.watchdog.forget(session);
         self.watched.looked_at(session, event_seq.unwrap_or(0));

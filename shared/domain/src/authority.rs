@@ -53,6 +53,13 @@ impl Rows {
         self.turns.values().find(|turn| turn.is_reservation())
     }
 
+    /// The newest generation whose prompt an agent was certainly given, 0 if there is none.
+    #[must_use]
+    pub fn published_generation(&self) -> i64 {
+        let published = self.turns.values().filter(|turn| !turn.is_reservation());
+        published.filter_map(|turn| turn.generation).max().unwrap_or(0)
+    }
+
     /// The turn with a generation, if it was loaded.
     #[must_use]
     pub fn turn_of_generation(&self, generation: i64) -> Option<&Turn> {

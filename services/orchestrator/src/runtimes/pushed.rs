@@ -6,6 +6,7 @@ use crate::app::Orchestrator;
 use domain::ids::{SessionId, TurnId};
 use domain::object::{RuntimeKind, TurnStatus};
 use domain::session::View;
+use domain::session::rows::Turn;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -43,10 +44,30 @@ impl Pushed {
             self.runs(view.session.id, &view.session.agent, open.id);
             return;
         }
-        let Some((agent, turn)) = self.running.lock().remove(&view.session.id) else { return };
+        let Some((agent, turn)) = self.running.lock().get(&view.session.id).cloned() else { return };
         // One that is not among the rows has been followed by others: its agent has heard of that.
-        let closed = view.turns.get(&turn).map(|turn| turn.status);
-        if matches!(closed, Some(TurnStatus::Cancelled | TurnStatus::Interrupted)) {
+        let ended = view.turns.get(&turn);
+        if ended.is_some_and(Turn::is_reservation) {
+            return;
+        }
+        self.forget(view.session.id, turn);
+        if ended.is_some_and(closed_by_others) {
+            self.cancel_turn(app, agent, turn);
+        }
+    }
+
+    /// A turn came to nothing.
+    pub(crate) fn forget(&self, session: SessionId, turn: TurnId) {
+        let mut running = self.running.lock();
+        if running.get(&session).is_some_and(|(_, known)| *known == turn) {
+            running.remove(&session);
+        }
+    }
+
+    /// A session is gone with all it had: its runner is to stop.
+    pub(crate) fn gone(&self, app: &Arc<Orchestrator>, session: SessionId) {
+        let known = self.running.lock().remove(&session);
+        if let Some((agent, turn)) = known {
             self.cancel_turn(app, agent, turn);
         }
     }
@@ -60,6 +81,11 @@ impl Pushed {
             }
         });
     }
+}
+
+/// Whether a turn was ended by somebody else than its agent.
+fn closed_by_others(turn: &Turn) -> bool {
+    matches!(turn.status, TurnStatus::Cancelled | TurnStatus::Interrupted) || turn.settlement.is_some()
 }
 
 impl Runtime for Pushed {

@@ -230,3 +230,19 @@ proptest! {
         prop_assert!(rows.turns.values().all(|turn| turn.origin == TurnOrigin::Message));
     }
 }
+
+#[test]
+fn nothing_goes_before_what_is_being_dispatched_behind_a_held_message() {
+    let stage = Stage::new(RuntimeKind::Push, Some("held"));
+    let mut line = Line { stage, ids: Ids::new(1_800_000_000_000, [3; 16]) };
+    line.system("sent");
+    for pause in [1, 2, 4] {
+        let turn = line.stage.sent();
+        line.stage.hand_over(turn, refused()).expect("the turn is marked");
+        line.stage.pass(Duration::from_secs(pause));
+    }
+    line.stage.sent();
+    line.send("next");
+    assert_eq!(line.waiting(), ["held", "sent", "next"]);
+    line.check();
+}

@@ -10,7 +10,7 @@ use domain::object::{
     TurnOrigin, TurnStatus,
 };
 use domain::session::decide::{
-    ClaimReply, Frame, Handed, Quarantine, ReserveReply, RestoreReply, ResumeReply, StopReason, Verdict,
+    Attach, ClaimReply, Frame, Handed, Quarantine, ReserveReply, RestoreReply, ResumeReply, StopReason, Verdict,
 };
 use domain::session::event::EventType;
 use domain::session::rows::{IntentStatus, Queued};
@@ -481,4 +481,13 @@ fn a_malformed_row_blocks_its_session_until_an_operator_sets_it_aside() {
     assert_eq!((set_aside.status, set_aside.reason.as_deref()), (TurnStatus::Interrupted, Some("quarantined")));
     assert_eq!(set_aside.note.as_deref(), Some("torn"));
     assert!(sent.stage.rows().reservation().is_none());
+}
+
+#[test]
+fn an_agent_that_attaches_learns_no_generation_but_from_its_prompt() {
+    let mut stage = Stage::new(RuntimeKind::Push, Some("go"));
+    stage.sent();
+    let attach = Attach { epoch: stage.owner, execution_id: None, name: None, grace: GRACE };
+    let attached = stage.give(&attach).expect("the session lives");
+    assert_eq!((attached.generation, attached.open_turn), (0, None));
 }

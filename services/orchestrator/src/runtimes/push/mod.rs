@@ -149,6 +149,18 @@ impl Push {
         deadline: impl Into<Deadline>,
         cancel: &CancellationToken,
     ) -> Verdict {
+        self.dispatch_while(profile, prompt, deadline, cancel, &|| true).await
+    }
+
+    /// The same, but nothing is sent, and nothing sent again, unless `may_send` says so at that moment.
+    pub async fn dispatch_while(
+        &self,
+        profile: &str,
+        prompt: &PushedPrompt,
+        deadline: impl Into<Deadline>,
+        cancel: &CancellationToken,
+        may_send: &(dyn Fn() -> bool + Sync),
+    ) -> Verdict {
         let deadline = deadline.into();
         let Some(runner) = self.runners.get(profile) else {
             return Verdict::NotAccepted { why: format!("there is no push profile {profile}") };
@@ -159,7 +171,7 @@ impl Push {
         };
         let (method, id) = (Method::POST, prompt.turn_id.to_string());
         let outgoing = Outgoing { method, url: runner.url.clone(), id, body, signer: &runner.signer };
-        let verdict = self.insist(runner, &outgoing, deadline, cancel).await;
+        let verdict = self.insist(runner, &outgoing, deadline, cancel, may_send).await;
         tracing::debug!(session = %prompt.session_id, turn = %prompt.turn_id, profile, ?verdict, "a prompt was pushed");
         verdict
     }
@@ -170,6 +182,7 @@ impl Push {
         outgoing: &Outgoing<'_>,
         deadline: Deadline,
         cancel: &CancellationToken,
+        may_send: &(dyn Fn() -> bool + Sync),
     ) -> Verdict {
         let mut knowledge = Knowledge::default();
         for attempt in 0_u32.. {
@@ -178,6 +191,9 @@ impl Push {
             }
             if deadline.has_passed() {
                 break;
+            }
+            if !may_send() {
+                return knowledge.verdict("this instance was not sure of its lease");
             }
             let ends = deadline.at_most(self.pace.attempt);
             let sent = self.sender.send(outgoing, ends, cancel.cancelled()).await;

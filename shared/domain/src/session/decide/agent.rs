@@ -37,7 +37,8 @@ pub struct Attach {
 pub struct Attached {
     /// Its execution.
     pub execution_id: ExecutionId,
-    /// The newest generation.
+    /// The newest generation that was published, 0 if there is none: one that is not must not be known from anything but
+    /// its prompt, for whoever names it proves to have that.
     pub generation: i64,
     /// The turn it can work on.
     pub open_turn: Option<TurnId>,
@@ -65,7 +66,8 @@ impl Command for Attach {
             None => self.replace_execution(&mut draft),
         };
         let open_turn = draft.rows.open_turn().map(|turn| turn.id);
-        let reply = Attached { execution_id, generation: draft.rows.session.generation, open_turn };
+        let generation = draft.rows.published_generation();
+        let reply = Attached { execution_id, generation, open_turn };
         Ok(draft.finish(self.grace, reply))
     }
 }

@@ -68,7 +68,10 @@ impl Command for Tick {
             // One from which nothing can be concluded blocks the queue, but not the ends of waits.
             reply.settled = recover(&mut draft).unwrap_or_default();
         }
-        self.dispatch(&mut draft, &mut reply);
+        // What was taken back just now has its place until this is written.
+        if reply.settled.is_none() {
+            self.dispatch(&mut draft, &mut reply);
+        }
         let due = draft.rows.due_at(draft.now(), self.grace);
         if due.is_some() || view.session.work_due_at.is_some() {
             // Looked at: the next look is when something becomes due again, not at once.

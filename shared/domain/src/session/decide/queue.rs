@@ -111,7 +111,7 @@ fn sent(rows: &Rows) -> usize {
 
 /// How many messages at the front cannot be moved, nor anything before them.
 fn fixed(rows: &Rows) -> usize {
-    rows.waiting().iter().take_while(|queued| !may_move(queued)).count()
+    rows.waiting().iter().rposition(|queued| !may_move(queued)).map_or(0, |last| last + 1)
 }
 
 fn may_move(queued: &Queued) -> bool {
@@ -125,7 +125,7 @@ fn place_for(rows: &Rows, author: QueuedAuthor) -> usize {
         return waiting.len();
     }
     let last = waiting.iter().rposition(|queued| queued.author_kind == QueuedAuthor::Person);
-    last.map_or_else(|| fixed(rows), |last| last + 1)
+    last.map_or(0, |last| last + 1).max(fixed(rows))
 }
 
 /// The rank of a message that is put at a place among those that wait, `moved` not counted. Where there is no room

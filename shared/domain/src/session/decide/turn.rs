@@ -151,6 +151,9 @@ fn accept(draft: &mut Draft<'_>, turn_id: TurnId) {
         let message = new_message(draft, id, turn_id, author, MessageType::Message, content);
         draft.add_message(message);
     }
+    // One that lost the name of its message is still named by it.
+    let named = |row: &&Queued| row.turn_id == Some(turn_id);
+    let queued = queued.or_else(|| draft.rows.queue.values().find(named).map(|row| row.id));
     let dispatching =
         queued.filter(|id| draft.rows.queue.get(id).is_some_and(|row| row.status == QueuedStatus::Dispatching));
     if let Some(queued_id) = dispatching {
