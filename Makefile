@@ -6,9 +6,9 @@ SHELL := /bin/bash
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-dev: ## run Askback on this machine with a demo agent; finds or installs Postgres and nats-server
+dev: ## run Askback on this machine with a demo agent; ARGS="--port 7390" and the like are passed on
 	@.ci/require cargo linker
-	@cargo run --package askback -- dev --demo
+	@cargo run --package askback -- dev --demo $(ARGS)
 
 test: ## everything that CI runs: format, lints, tests, doc tests, generated files
 	@.ci/test

@@ -49,7 +49,7 @@ pub(super) const PROBES: &[Probe] = &[
     },
     Probe {
         name: "dispatch of unknown outcome",
-        what_to_do: "settle the turn as accepted or not accepted, or stop it",
+        what_to_do: "settle the turn as accepted or not accepted: `askback turn settle`",
         sql: "select format('turn %s of session %s, attempted at %s', id, session_id, attempted_at)
               from turns where status = 'ambiguous'",
     },
