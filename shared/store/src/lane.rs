@@ -2,8 +2,8 @@
 //!
 //! The pool lends its connections in turn and asks each after every use whether it still works. That is one more round
 //! trip for every statement, and keeps sixteen connections cold, with their plans and rows, where two would do. Here a
-//! connection waits for the next one who needs it, but only while the pool has others to lend: nobody ever waits for a
-//! connection that lies here.
+//! connection waits for the next one who needs it, but only while at least half of the pool is free: whoever waits for a
+//! connection is served by the pool, in turn.
 
 use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, Postgres};

@@ -138,10 +138,17 @@ impl Store {
 
     /// Takes a connection back that is in order, outside of any transaction. Whoever does not know that drops it.
     pub(crate) fn take_back(&self, lent: Lent) {
-        // Where the pool has none to lend, somebody may be waiting for this one.
-        if self.pool.num_idle() > 0 && !self.doubt.holds() {
+        if self.is_calm() && !self.doubt.holds() {
             self.lane.keep(lent);
         }
+    }
+
+    /// Whether so many connections are free that certainly nobody waits for one. While somebody may, each goes through
+    /// the pool, which lends them in the order in which they were asked for.
+    fn is_calm(&self) -> bool {
+        let idle = u32::try_from(self.pool.num_idle()).unwrap_or(u32::MAX);
+        let lent = self.pool.size().saturating_sub(idle);
+        idle > 0 && lent <= self.pool.options().get_max_connections() / 2
     }
 
     /// Says that a connection was found broken.
