@@ -1,6 +1,6 @@
 //! Which turn has authority: over what is answerable, and over what agents may still say.
 
-use crate::object::{TurnKind, TurnStatus};
+use crate::object::{SettledAs, TurnKind, TurnStatus};
 use crate::session::rows::{Rows, Turn};
 
 /// Whether a turn can be current: lifecycle records never are, and a reservation only once an agent works on it.
@@ -21,6 +21,19 @@ pub fn is_accepted(turn: &Turn) -> bool {
 #[must_use]
 pub fn is_visible(turn: &Turn) -> bool {
     turn.evidenced || !turn.status.is_reservation()
+}
+
+impl Turn {
+    /// Whether somebody else than its agent ended the turn, so that the agent has to be told to stop: people, a takeover,
+    /// a silence, or an operator who settled its dispatch.
+    #[must_use]
+    pub fn was_closed_by_others(&self) -> bool {
+        let by_agent = self.reason.as_deref() == Some("agent_cancelled");
+        let under_it = matches!(self.status, TurnStatus::Cancelled | TurnStatus::Interrupted) && !by_agent;
+        under_it
+            || (self.status == TurnStatus::Failed
+                && self.settlement.as_ref().is_some_and(|said| said.verdict == SettledAs::NotAccepted))
+    }
 }
 
 /// The order of authority: an uncompleted turn before any completed one, then the newest.

@@ -4,7 +4,7 @@ use super::Runtime;
 use super::push::Push;
 use crate::app::Orchestrator;
 use domain::ids::{SessionId, TurnId};
-use domain::object::{RuntimeKind, TurnStatus};
+use domain::object::RuntimeKind;
 use domain::session::View;
 use domain::session::rows::Turn;
 use parking_lot::Mutex;
@@ -51,7 +51,7 @@ impl Pushed {
             return;
         }
         self.forget(view.session.id, turn);
-        if ended.is_some_and(closed_by_others) {
+        if ended.is_some_and(Turn::was_closed_by_others) {
             self.cancel_turn(app, agent, turn);
         }
     }
@@ -81,11 +81,6 @@ impl Pushed {
             }
         });
     }
-}
-
-/// Whether a turn was ended by somebody else than its agent.
-fn closed_by_others(turn: &Turn) -> bool {
-    matches!(turn.status, TurnStatus::Cancelled | TurnStatus::Interrupted) || turn.settlement.is_some()
 }
 
 impl Runtime for Pushed {

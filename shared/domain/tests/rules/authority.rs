@@ -3,9 +3,11 @@
 use crate::stage::{GRACE, Stage, WAIT, complete, text};
 use domain::authority::{can_be_current, is_accepted, is_visible};
 use domain::ids::{Ids, PendingId, TurnId};
-use domain::object::{BundleState, PendingAction, SessionState, TurnKind, TurnOrigin, TurnStatus};
+use domain::object::{
+    BundleState, PendingAction, RuntimeKind, SessionState, SettledAs, TurnKind, TurnOrigin, TurnStatus,
+};
 use domain::session::Rows;
-use domain::session::decide::StopReason;
+use domain::session::decide::{StopReason, Verdict};
 use domain::session::due::NotAdmitted;
 use domain::session::event::EventType;
 use domain::session::rows::{IntentStatus, Turn};
@@ -229,4 +231,28 @@ fn the_wait_limit_pauses_the_turn_and_the_answer_resumes_it() {
     assert!(format!("{reply:?}").starts_with("Resumed"));
     assert_eq!(stage.told(EventType::TurnStarted), 2);
     stage.check();
+}
+
+#[test]
+fn only_who_was_ended_by_others_is_told_to_stop() {
+    let ended = |verdict: SettledAs, stop: Option<StopReason>| {
+        let mut stage = Stage::new(RuntimeKind::Push, Some("go"));
+        let turn = stage.sent();
+        let execution = stage.attach(None).expect("the session lives");
+        stage.hand_over(turn, Verdict::Unknown).expect("the turn is marked");
+        stage.settle(turn, verdict).expect("it is in doubt");
+        if verdict == SettledAs::Accepted {
+            stage.ack(execution, turn).expect("it is open");
+            match stop {
+                Some(stop) => drop(stage.say(vec![complete(stop)]).expect("it is open")),
+                None => stage.end().expect("it lives"),
+            }
+        }
+        stage.rows().turns[&turn].was_closed_by_others()
+    };
+    assert!(!ended(SettledAs::Accepted, Some(StopReason::EndTurn)));
+    assert!(!ended(SettledAs::Accepted, Some(StopReason::Cancelled)));
+    assert!(!ended(SettledAs::Accepted, Some(StopReason::Error)));
+    assert!(ended(SettledAs::Accepted, None), "its session ended");
+    assert!(ended(SettledAs::NotAccepted, None));
 }
